@@ -19,7 +19,7 @@ from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.torch.exact import ExactSums, KernelSums
 from kernelite.backends.torch.fine import FineSums
 from kernelite.backends.torch.forms import FirstForm
-from kernelite.backends.torch.fused import FusedSums
+from kernelite.backends.torch.fused import SliceSums
 from kernelite.machine.kernels import (
     Laplacian,
     Matern,
@@ -234,8 +234,8 @@ def _evaluations(
     found = [("doubles", exact(there))]
     if exact.has_kernel:
         found.append(("doubles, kernel", exact(there, kernel=True)))
-    if FusedSums.serves(dense):
-        fused = FusedSums(dense).to(device)
+    if SliceSums.serves(dense):
+        fused = SliceSums(dense).to(device)
         name = "fused, several outputs" if fused.several else "fused"
         found += [(name, fused(there)), (f"{name}, definition", fused(there, kernel=False))]
     if FineSums.serves(dense):

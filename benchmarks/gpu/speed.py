@@ -249,7 +249,7 @@ def tune() -> list[str]:
     slices = run_split(sums, rows)
     for tiles in ((64, 64, 4, 2), (128, 64, 8, 2), (64, 32, 4, 2), (64, 64, 4, 3), (128, 64, 8, 3)):
         try:
-            seconds = best(lambda: kernels.run_several(sums, slices, kernels.Tiles(*tiles)), 3)
+            seconds = best(lambda: kernels.run_several(sums, slices, kernels.TileShape(*tiles)), 3)
             lines.append(f"several {tiles}: {1e9 * seconds / (1 << 19):.2f} ns")
         except Exception as error:
             lines.append(f"several {tiles}: {type(error).__name__} {str(error)[:60]}")
@@ -275,6 +275,6 @@ def _tune_forms() -> list[str]:
     return lines
 
 
-def _candidates() -> list[kernels.Tiles]:
+def _candidates() -> list[kernels.TileShape]:
     shapes = ((128, 64, 8), (128, 128, 8), (64, 64, 4), (64, 128, 4))
-    return [kernels.Tiles(*shape, stages) for shape in shapes for stages in (2, 3)]
+    return [kernels.TileShape(*shape, stages) for shape in shapes for stages in (2, 3)]

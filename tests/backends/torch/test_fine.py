@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.torch.fine import EXP2, POWERS, FineSums
-from kernelite.backends.torch.fused import FusedSums
+from kernelite.backends.torch.fused import SliceSums
 from kernelite.machine.expansion import KernelExpansion
 from tests.backends.torch.devices import DEVICE, kernels_run, random_expansion, there
 from tests.oracle import error_ratios, true_scores
@@ -37,7 +37,7 @@ def test_the_polynomial_is_as_good_as_it_says() -> None:
 @kernels_run
 @pytest.mark.parametrize("shape", [(300, 5), (3, 1), (500, 40), (130, 70), (200, 128)])
 def test_the_kernel_does_what_its_definition_says(shape: tuple[int, int]) -> None:
-    from kernelite.backends.torch.kernels.fine import run_digits
+    from kernelite.backends.torch.kernels.split import run_digits
 
     expansion = random_expansion(*shape, 1, gamma=0.5 / shape[1])
     fine = FineSums(DenseExact.prepare(expansion)).to(DEVICE)
@@ -51,7 +51,7 @@ def test_the_kernel_does_what_its_definition_says(shape: tuple[int, int]) -> Non
     torch.testing.assert_close(one.scores[known], other.scores[known], rtol=1e-9, atol=1e-12)
     assert known[:20].all()
     assert not known[[20, 21, 24]].any()  # huge rows and NaN are left to the next stage
-    coarse = FusedSums(DenseExact.prepare(expansion)).to(DEVICE)(rows, kernel=False)
+    coarse = SliceSums(DenseExact.prepare(expansion)).to(DEVICE)(rows, kernel=False)
     assert (other.bounds[:20] < 0.2 * coarse.bounds[:20]).all()
 
 

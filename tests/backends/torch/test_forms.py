@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.torch.forms import FirstForm
-from kernelite.backends.torch.formulas import Value
+from kernelite.backends.torch.formulas import TensorValue
 from kernelite.machine.arithmetic import TORCH
 from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
@@ -128,5 +128,5 @@ def test_rows_that_overflow_or_are_not_numbers_stay_open() -> None:
 def test_the_incomplete_gamma_function_is_the_cpus() -> None:
     x = np.concatenate([np.logspace(-12, 3, 400), [0.0, 1.0, np.inf]])
     formula: Any = lower_gamma
-    found = formula(3, Value(there(x)), TORCH).tensor.cpu().numpy()
+    found = formula(3, TensorValue(there(x)), TORCH).tensor.cpu().numpy()
     np.testing.assert_allclose(found, lower_gamma(3, x), rtol=1e-12)

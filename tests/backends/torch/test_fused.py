@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.exact_rounding import ExactRounding
-from kernelite.backends.torch.fused import FusedSums
+from kernelite.backends.torch.fused import SliceSums
 from kernelite.backends.torch.fused_layout import FusedRounding, slice_bits, sliced
 from kernelite.machine.expansion import KernelExpansion
 from tests.backends.torch.devices import DEVICE, kernels_run, random_expansion, there
@@ -55,7 +55,7 @@ def test_the_kernel_does_what_its_definition_says(shape: tuple[int, int, int]) -
     from kernelite.backends.torch.kernels.split import run_split
 
     expansion = random_expansion(*shape, gamma=0.5 / shape[1])
-    fused = FusedSums(DenseExact.prepare(expansion)).to(DEVICE)
+    fused = SliceSums(DenseExact.prepare(expansion)).to(DEVICE)
     rows = there(some_rows(expansion))
     slices, kernel_slices = fused.split(rows), run_split(fused, rows)
     assert torch.equal(slices.table[:2], kernel_slices.table[:2])
@@ -77,7 +77,7 @@ def test_pairs_of_classes_are_summed_class_by_class() -> None:
     expansion = KernelExpansion(rng.normal(size=(200, 6)), A, np.zeros(10), gamma=0.1)
     families = [[p for p, pair in enumerate(pairs) if c in pair] for c in range(5)]
     dense = DenseExact.prepare(expansion)
-    fused = FusedSums(dense, families).to(DEVICE)
+    fused = SliceSums(dense, families).to(DEVICE)
     assert fused.n_groups == 5
     rows = rng.normal(size=(20, 6))
     for kernel in (False, True):
@@ -91,9 +91,9 @@ def test_pairs_of_classes_are_summed_class_by_class() -> None:
 @given(cases(max_features=12, max_centers=40))
 def test_no_error_passes_its_bound(case: Case) -> None:
     dense = DenseExact.prepare(case.expansion)
-    if not FusedSums.serves(dense):
+    if not SliceSums.serves(dense):
         return
-    fused = FusedSums(dense).to(DEVICE)
+    fused = SliceSums(dense).to(DEVICE)
     truth = true_scores(case.expansion, case.rows)
     for kernel in (False, True):
         given = fused(there(case.rows), kernel=kernel)
@@ -106,6 +106,6 @@ def test_what_the_proof_does_not_cover_is_not_served() -> None:
     zero = KernelExpansion([[0.0], [1.0]], np.zeros((2, 1)), 0.0, gamma=1.0)
     powers = KernelExpansion([[0.0], [1.0]], [1.0, 2.0], 0.0, gamma=1.0, kernel="poly2")
     for expansion in (far, zero, powers):
-        assert not FusedSums.serves(DenseExact.prepare(expansion))
+        assert not SliceSums.serves(DenseExact.prepare(expansion))
     rounding = ExactRounding(random_expansion(5, 2, 1, 1e13), np.ones(5), 1.0, 2, False)
     assert not FusedRounding.serves(rounding)

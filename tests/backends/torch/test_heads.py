@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from kernelite.backends.torch import interchange
-from kernelite.backends.torch.formulas import Value
+from kernelite.backends.torch.formulas import TensorValue
 from kernelite.backends.torch.heads import Formulas, lower_head
 from kernelite.machine.heads import (
     ClassifierHead,
@@ -44,7 +44,7 @@ def close(found: torch.Tensor, expected: np.ndarray, what: str) -> None:
 def test_formulas_give_on_tensors_what_they_give_on_arrays(name: str) -> None:
     head: Any = HEADS[name]
     scores, bounds = scores_and_bounds(head)
-    values = Value(there(scores)), Value(there(bounds))
+    values = TensorValue(there(scores)), TensorValue(there(bounds))
     np.testing.assert_array_equal(
         head.decided(*values).tensor.cpu(), head.decided(scores, bounds), err_msg=name
     )

@@ -17,7 +17,7 @@ import kernelite as kl
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.torch.evidence import deviations
 from kernelite.backends.torch.exact import KernelSums
-from kernelite.backends.torch.formulas import TorchOps, Value
+from kernelite.backends.torch.formulas import TensorValue, TorchOps
 from kernelite.backends.torch.kernels.distances import run_distances
 from kernelite.backends.torch.program import Program
 from kernelite.machine.expansion import KernelExpansion
@@ -137,7 +137,7 @@ def test_the_kernel_of_distances_is_its_definition(shape: Any, city: bool) -> No
     np.testing.assert_allclose(found, plain, rtol=1e-14 * (d + 3))
     here = TorchOps(rows.device)
     name = "city_distances" if city else "squared_distances"
-    own = getattr(here, name)(Value(rows), Value(centers)).tensor.cpu().numpy()
+    own = getattr(here, name)(TensorValue(rows), TensorValue(centers)).tensor.cpu().numpy()
     np.testing.assert_allclose(own, plain, rtol=1e-14 * (d + 3))
 
 

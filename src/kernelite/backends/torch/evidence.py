@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from kernelite.backends.torch.buffers import Tensor, block_rows
-from kernelite.backends.torch.formulas import Formula, Value
+from kernelite.backends.torch.formulas import Formula, TensorValue
 from kernelite.backends.torch.stages import Asked, settler
 from kernelite.machine.exactly import UNIT
 from kernelite.program.criteria import Criterion, decision_tolerance, label_criterion, never
@@ -54,7 +54,7 @@ def error_bound(model: ModelFields, program: Program, rows: Tensor) -> Tensor:
     spread = model.tolerance
     if decides:
         formula: Formula = head.answer_bound
-        bounds = formula("decision_function", Value(found.scores), Value(bounds)).tensor
+        bounds = formula("decision_function", TensorValue(found.scores), TensorValue(bounds)).tensor
         spread = decision_tolerance(head, model.tolerance, model.score_tolerance)  # type: ignore[assignment]
     if spread is not None and rule is not None and rule is not never:
         bounds = _at_least(program, rule, found, bounds, spread)

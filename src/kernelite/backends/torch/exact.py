@@ -17,7 +17,7 @@ from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.exact_packed import LinearExact, laid_out
 from kernelite.backends.cpu.exact_rounding import CENTERS, ExactRounding
 from kernelite.backends.torch.buffers import Buffers, Tensor
-from kernelite.backends.torch.formulas import Formula, TorchOps, Value
+from kernelite.backends.torch.formulas import Formula, TensorValue, TorchOps
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel
@@ -127,7 +127,7 @@ class ExactSums(Buffers):
     def varying(self, rows: Tensor) -> Tensor | float:
         """k(z, z) of kernels for which that depends on the row: shape (m,); else zero."""
         diagonal: Formula = self.kernel.diagonal
-        return 0.0 if self.kernel.shifts else diagonal(Value(rows.double())).tensor
+        return 0.0 if self.kernel.shifts else diagonal(TensorValue(rows.double())).tensor
 
     def log_sums(self, rows: Tensor) -> Tensor:
         """log sum_i A_i K_i of one output without negative coefficients: shape (m,)."""
@@ -215,22 +215,22 @@ class KernelSums(ExactSums):
     def _tile(self, rows: Tensor) -> Bounded:
         rows = rows.double()
         u = rows - self.point if len(self.point) else rows
-        bounds = self.rounding.bounds(Value((u * u).sum(dim=1))).tensor
+        bounds = self.rounding.bounds(TensorValue((u * u).sum(dim=1))).tensor
         if not self.linear:
             return Bounded(self._sums(self.kernel_values(rows)), bounds)
         if isinstance(self.kernel, CosineKernel):
             normalized: Formula = CosineKernel.normalized
-            rows = normalized(Value(rows)).tensor
+            rows = normalized(TensorValue(rows)).tensor
         return Bounded(rows @ self.weights + self.intercept, bounds)
 
     def kernel_values(self, rows: Tensor) -> Tensor:
         values: Formula = self.kernel.values
-        return values(Value(rows.double()), Value(self.table)).tensor
+        return values(TensorValue(rows.double()), TensorValue(self.table)).tensor
 
     def _logarithms(self, rows: Tensor) -> Tensor:
         exponents: Formula = self.kernel.exponents
         xp = TorchOps(rows.device)
-        return exponents(xp.squared_distances(Value(rows), Value(self.table))).tensor
+        return exponents(xp.squared_distances(TensorValue(rows), TensorValue(self.table))).tensor
 
 
 class ExactBound(Buffers):
@@ -255,7 +255,7 @@ class ExactBound(Buffers):
     def forward(self, squares: Tensor) -> Tensor:
         """Bounds of shape (m, k) from |u|^2 of shape (m,)."""
         formula: Formula = self.rounding.bounds
-        found = formula(Value(squares), self.rounding.length)
+        found = formula(TensorValue(squares), self.rounding.length)
         if not isinstance(found, Factored):
             return found.tensor
         row: Any = found.row
@@ -265,9 +265,9 @@ class ExactBound(Buffers):
     def far(self, squares: Tensor) -> Tensor:
         """Rows so far from all centers that f is b."""
         formula: Formula = self.rounding.far
-        return formula(Value(squares)).tensor
+        return formula(TensorValue(squares)).tensor
 
     def relative(self, squares: Tensor) -> Tensor:
         """What the weights are multiplied with, shape (m,); not for a polynomial kernel."""
         formula: Formula = self.rounding.relative
-        return formula(Value(squares), self.rounding.length).tensor
+        return formula(TensorValue(squares), self.rounding.length).tensor

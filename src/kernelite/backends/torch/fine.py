@@ -155,7 +155,8 @@ class FineSums(Buffers):
         if not kernel:
             digits = self.split(rows)
             return self._bounded(digits, *self.definition(digits))
-        from kernelite.backends.torch.kernels.fine import run_digits, run_fine
+        from kernelite.backends.torch.kernels.fine import run_fine
+        from kernelite.backends.torch.kernels.split import run_digits
 
         digits = run_digits(self, rows.contiguous(), still)
         return Bounded(*run_fine(self, digits, into, still, keep=keep))

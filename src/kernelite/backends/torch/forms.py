@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from kernelite.backends.torch.buffers import Buffers, Tensor
-from kernelite.backends.torch.formulas import Formula, TorchOps, Value
+from kernelite.backends.torch.formulas import Formula, TensorValue, TorchOps
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.arithmetic import TORCH
 from kernelite.program.bounded import Bounded
@@ -198,7 +198,7 @@ class FirstForm(Buffers):
             return found
         evaluate: Formula = self.form.evaluate
         certified: Formula = self.form.bounds
-        each = evaluate(Value(rows.double()))
+        each = evaluate(TensorValue(rows.double()))
         scores, squares = each.scores.tensor, each.sq_norms.tensor
         if self.certificate is None:
             return Bounded(scores, torch.zeros_like(scores))
@@ -208,6 +208,6 @@ class FirstForm(Buffers):
 
     def valid(self, rows: Tensor) -> Tensor:
         """Rows inside the paper's validity bound, shape (m,)."""
-        u: Any = Value(rows.double()) - self.form.point
+        u: Any = TensorValue(rows.double()) - self.form.point
         formula: Formula = self.form.valid
         return formula(TorchOps(rows.device).squared_norms(u)).tensor

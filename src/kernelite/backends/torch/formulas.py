@@ -1,7 +1,8 @@
 """Tensors in formulas: the operations of `kernelite.machine.ops`, done by torch.
 
-Heads and criteria are written once, in these operations. A `Value` is a tensor that they work on;
-arrays beside it become constants on its device, and every real number is a double.
+Heads, criteria, forms, certificates and kernels are written once, in these operations. A
+`TensorValue` is a tensor that they work on; arrays beside it become constants on its device, and
+every real number is a double.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kernelite.backends.torch.buffers import Tensor
 from kernelite.backends.torch.kernels import has_triton
 from kernelite.support.errors import UnsupportedModelError
 
-__all__ = ["Formula", "TorchOps", "Value", "constants_used"]
+__all__ = ["Formula", "TensorValue", "TorchOps", "constants_used"]
 
 Formula = Callable[..., Any]  # of a head or a criterion: typed for arrays, written for values too
 
@@ -29,9 +30,9 @@ Formula = Callable[..., Any]  # of a head or a criterion: typed for arrays, writ
 def _arithmetic(function: Any, *, turned: bool = False, whole: bool = True) -> Any:
     """An operator on numbers; truth values count as reals, and whole numbers if not `whole`."""
 
-    def operate(self: Value, other: Any) -> Value:
+    def operate(self: TensorValue, other: Any) -> TensorValue:
         one, two = _alike(self.tensor, self._tensor(other), truth=False, whole=whole)
-        return Value(function(two, one) if turned else function(one, two))
+        return TensorValue(function(two, one) if turned else function(one, two))
 
     return operate
 
@@ -39,13 +40,13 @@ def _arithmetic(function: Any, *, turned: bool = False, whole: bool = True) -> A
 def _comparison(function: Any) -> Any:
     """An operator whose results are truth values."""
 
-    def operate(self: Value, other: Any) -> Value:
-        return Value(function(*_alike(self.tensor, self._tensor(other))))
+    def operate(self: TensorValue, other: Any) -> TensorValue:
+        return TensorValue(function(*_alike(self.tensor, self._tensor(other))))
 
     return operate
 
 
-class Value:
+class TensorValue:
     """A tensor, rows first, with the operators and columns that formulas use."""
 
     __array_ufunc__ = None  # so that arrays leave operators to this class
@@ -73,11 +74,11 @@ class Value:
     def __len__(self) -> int:
         return len(self.tensor)
 
-    def reshape(self, *shape: int) -> Value:
+    def reshape(self, *shape: int) -> TensorValue:
         """As of an array."""
-        return Value(self.tensor.reshape(*shape))
+        return TensorValue(self.tensor.reshape(*shape))
 
-    def __getitem__(self, key: tuple[slice, Any]) -> Value:
+    def __getitem__(self, key: tuple[slice, Any]) -> TensorValue:
         """Columns: `x[:, 3]`, `x[:, [2, 0]]`, `x[:, 1:]`, `x[:, ::-1]`; `x[:, None]`: an axis."""
         rows, columns = key
         if isinstance(columns, slice):
@@ -85,7 +86,7 @@ class Value:
             columns = list(range(*columns.indices(count)))
         if columns is not None and np.ndim(columns):
             columns = torch.as_tensor(columns, dtype=torch.int64, device=self.tensor.device)
-        return Value(self.tensor[rows, columns])
+        return TensorValue(self.tensor[rows, columns])
 
     __add__ = __radd__ = _arithmetic(operator.add)
     __sub__, __rsub__ = _arithmetic(operator.sub), _arithmetic(operator.sub, turned=True)
@@ -99,18 +100,18 @@ class Value:
     __and__, __or__ = _comparison(operator.and_), _comparison(operator.or_)
 
     @property
-    def T(self) -> Value:
+    def T(self) -> TensorValue:
         """Turned."""
-        return Value(self.tensor.T)
+        return TensorValue(self.tensor.T)
 
-    def __pow__(self, exponent: float) -> Value:
-        return Value(self.tensor**exponent)
+    def __pow__(self, exponent: float) -> TensorValue:
+        return TensorValue(self.tensor**exponent)
 
-    def __neg__(self) -> Value:
-        return Value(-self.tensor)
+    def __neg__(self) -> TensorValue:
+        return TensorValue(-self.tensor)
 
-    def __invert__(self) -> Value:
-        return Value(~self.tensor)
+    def __invert__(self) -> TensorValue:
+        return TensorValue(~self.tensor)
 
 
 def _alike(one: Tensor, two: Tensor, *, truth: bool = True, whole: bool = True) -> tuple[Any, Any]:
@@ -124,15 +125,15 @@ def _alike(one: Tensor, two: Tensor, *, truth: bool = True, whole: bool = True) 
 
 
 def _by_axis(function: Any) -> Any:
-    def reduce(self: TorchOps, x: Value, axis: int, keepdims: bool = False) -> Value:
-        return Value(function(x.tensor, dim=axis, keepdim=keepdims))
+    def reduce(self: TorchOps, x: TensorValue, axis: int, keepdims: bool = False) -> TensorValue:
+        return TensorValue(function(x.tensor, dim=axis, keepdim=keepdims))
 
     return reduce
 
 
 def _each(function: Any) -> Any:
-    def apply(self: TorchOps, x: Value) -> Value:
-        return Value(function(x.tensor))
+    def apply(self: TorchOps, x: TensorValue) -> TensorValue:
+        return TensorValue(function(x.tensor))
 
     return apply
 
@@ -192,7 +193,7 @@ class TorchOps:
 
     def tensor(self, x: Any) -> Tensor:
         """A tensor of truth values, whole numbers or doubles, on the device."""
-        if isinstance(x, Value):
+        if isinstance(x, TensorValue):
             return x.tensor
         array = np.asarray(x)
         if array.dtype.kind not in KINDS:
@@ -210,116 +211,116 @@ class TorchOps:
     all, any = _by_axis(torch.all), _by_axis(torch.any)
     max, min = _by_axis(torch.amax), _by_axis(torch.amin)
 
-    def sum(self, x: Value, axis: int, keepdims: bool = False) -> Value:
+    def sum(self, x: TensorValue, axis: int, keepdims: bool = False) -> TensorValue:
         """Truth values are counted."""
-        return Value(x.tensor.double().sum(dim=axis, keepdim=keepdims))
+        return TensorValue(x.tensor.double().sum(dim=axis, keepdim=keepdims))
 
-    def argmax(self, x: Value, axis: int = 1) -> Value:
+    def argmax(self, x: TensorValue, axis: int = 1) -> TensorValue:
         """The first of the largest, which torch's own need not be; 0 where one is no number."""
         best = x.tensor == x.tensor.amax(dim=1, keepdim=True)
         places = best.long().cumsum(dim=1).eq(0).sum(dim=1)
-        return Value(torch.where(places < x.tensor.shape[1], places, 0))
+        return TensorValue(torch.where(places < x.tensor.shape[1], places, 0))
 
-    def sqrt(self, x: Value) -> Value:
+    def sqrt(self, x: TensorValue) -> TensorValue:
         """The root; where derivatives are asked for, that at zero counts as zero."""
         if not x.tensor.requires_grad:
-            return Value(x.tensor.sqrt())
+            return TensorValue(x.tensor.sqrt())
         positive = x.tensor > 0.0
-        return Value(torch.where(positive, torch.where(positive, x.tensor, 1.0).sqrt(), 0.0))
+        return TensorValue(torch.where(positive, torch.where(positive, x.tensor, 1.0).sqrt(), 0.0))
 
-    def squared_norms(self, x: Value) -> Value:
+    def squared_norms(self, x: TensorValue) -> TensorValue:
         """|x|^2 of each row, shape (m,)."""
-        return Value((x.tensor * x.tensor).sum(dim=1))
+        return TensorValue((x.tensor * x.tensor).sum(dim=1))
 
-    def contract(self, x: Value, matrices: Any) -> Value:
+    def contract(self, x: TensorValue, matrices: Any) -> TensorValue:
         """x'M_j x of each row and matrix: (m, r) and (k, r, r) to (m, k)."""
         each = [((x.tensor @ matrix) * x.tensor).sum(dim=1) for matrix in self.tensor(matrices)]
-        return Value(torch.stack(each, dim=1))
+        return TensorValue(torch.stack(each, dim=1))
 
-    def squared_distances(self, rows: Value, centers: Any) -> Value:
+    def squared_distances(self, rows: TensorValue, centers: Any) -> TensorValue:
         """|x - z|^2 of all pairs, by differences: (m, d) and (n, d) to (m, n)."""
         return self._distances(rows, centers, city=False)
 
-    def city_distances(self, rows: Value, centers: Any) -> Value:
+    def city_distances(self, rows: TensorValue, centers: Any) -> TensorValue:
         """|x - z|_1 of all pairs, likewise."""
         return self._distances(rows, centers, city=True)
 
-    def _distances(self, rows: Value, centers: Any, *, city: bool) -> Value:
+    def _distances(self, rows: TensorValue, centers: Any, *, city: bool) -> TensorValue:
         z, x = rows.tensor.double(), self.tensor(centers)
         if z.is_cuda and has_triton() and not z.requires_grad:
             from kernelite.backends.torch.kernels.distances import run_distances
 
-            return Value(run_distances(z, x, city=city))
+            return TensorValue(run_distances(z, x, city=city))
         total = torch.zeros(len(z), len(x), dtype=torch.float64, device=self.device)
         for feature in range(z.shape[1]):
             gap = z[:, feature, None] - x[:, feature]
             total = total + (gap.abs() if city else gap.square())
-        return Value(total)
+        return TensorValue(total)
 
-    def clip(self, x: Value, low: float, high: float) -> Value:
+    def clip(self, x: TensorValue, low: float, high: float) -> TensorValue:
         """Between the two."""
-        return Value(x.tensor.clamp(low, high))
+        return TensorValue(x.tensor.clamp(low, high))
 
-    def maximum(self, x: Any, y: Any) -> Value:
+    def maximum(self, x: Any, y: Any) -> TensorValue:
         """The larger of two."""
-        return Value(torch.maximum(*_alike(self.tensor(x), self.tensor(y))))
+        return TensorValue(torch.maximum(*_alike(self.tensor(x), self.tensor(y))))
 
-    def minimum(self, x: Any, y: Any) -> Value:
+    def minimum(self, x: Any, y: Any) -> TensorValue:
         """The smaller of two."""
-        return Value(torch.minimum(*_alike(self.tensor(x), self.tensor(y))))
+        return TensorValue(torch.minimum(*_alike(self.tensor(x), self.tensor(y))))
 
-    def nextafter(self, x: Value, towards: float) -> Value:
+    def nextafter(self, x: TensorValue, towards: float) -> TensorValue:
         """The next double in a direction."""
-        return Value(torch.nextafter(x.tensor, self.tensor(towards)))
+        return TensorValue(torch.nextafter(x.tensor, self.tensor(towards)))
 
-    def where(self, condition: Value, x: Any, y: Any) -> Value:
+    def where(self, condition: TensorValue, x: Any, y: Any) -> TensorValue:
         """One or the other."""
-        return Value(torch.where(condition.tensor, *_alike(self.tensor(x), self.tensor(y))))
+        return TensorValue(torch.where(condition.tensor, *_alike(self.tensor(x), self.tensor(y))))
 
-    def concat(self, parts: Sequence[Value], axis: int = 0) -> Value:
+    def concat(self, parts: Sequence[TensorValue], axis: int = 0) -> TensorValue:
         """Side by side."""
-        return Value(torch.cat([part.tensor for part in parts], dim=axis))
+        return TensorValue(torch.cat([part.tensor for part in parts], dim=axis))
 
-    def stack(self, parts: Sequence[Value], axis: int = 0) -> Value:
+    def stack(self, parts: Sequence[TensorValue], axis: int = 0) -> TensorValue:
         """On a new axis."""
-        return Value(torch.stack([part.tensor for part in parts], dim=axis))
+        return TensorValue(torch.stack([part.tensor for part in parts], dim=axis))
 
-    def full(self, shape: tuple[int, ...], value: Any) -> Value:
+    def full(self, shape: tuple[int, ...], value: Any) -> TensorValue:
         """One value everywhere."""
-        return Value(self.tensor(value).expand(shape).clone())
+        return TensorValue(self.tensor(value).expand(shape).clone())
 
-    def full_like(self, x: Value, value: Any) -> Value:
+    def full_like(self, x: TensorValue, value: Any) -> TensorValue:
         """One value, in the shape and type of `x`."""
-        return Value(torch.full_like(x.tensor, value))
+        return TensorValue(torch.full_like(x.tensor, value))
 
-    def take_along_axis(self, x: Value, index: Value, axis: int) -> Value:
+    def take_along_axis(self, x: TensorValue, index: TensorValue, axis: int) -> TensorValue:
         """One entry per row."""
-        return Value(x.tensor.gather(axis, index.tensor))
+        return TensorValue(x.tensor.gather(axis, index.tensor))
 
-    def astype(self, x: Value, dtype: Any) -> Value:
+    def astype(self, x: TensorValue, dtype: Any) -> TensorValue:
         """Truth values, whole numbers or doubles."""
         kinds = {"b": torch.bool, "i": torch.int64, "u": torch.int64}
-        return Value(x.tensor.to(kinds.get(np.dtype(dtype).kind, torch.float64)))
+        return TensorValue(x.tensor.to(kinds.get(np.dtype(dtype).kind, torch.float64)))
 
-    def take(self, constants: Any, index: Value) -> Value:
+    def take(self, constants: Any, index: TensorValue) -> TensorValue:
         """Entries of a constant array, labels among them."""
-        return Value(self.tensor(constants)[index.tensor])
+        return TensorValue(self.tensor(constants)[index.tensor])
 
-    def top_two(self, x: Value, width: int) -> tuple[Value, Value]:
+    def top_two(self, x: TensorValue, width: int) -> tuple[TensorValue, TensorValue]:
         """The largest and the second largest of each row, each of shape (m,)."""
         top = torch.topk(x.tensor, 2, dim=1).values
-        return Value(top[:, 0]), Value(top[:, 1])
+        return TensorValue(top[:, 0]), TensorValue(top[:, 1])
 
-    def function(self, name: str, x: Value) -> Value:
+    def function(self, name: str, x: TensorValue) -> TensorValue:
         """An elementary function by NumPy's name."""
         if name == "cbrt":
-            return Value(x.tensor.sign() * x.tensor.abs().pow(1.0 / 3.0))
+            return TensorValue(x.tensor.sign() * x.tensor.abs().pow(1.0 / 3.0))
         found: Any = getattr(torch, name, None)
         if found is None:
             raise UnsupportedModelError(f"torch has no function {name}.")
-        return Value(found(x.tensor))
+        return TensorValue(found(x.tensor))
 
-    def interp(self, x: Value, places: Any, values: Any) -> Value:
+    def interp(self, x: TensorValue, places: Any, values: Any) -> TensorValue:
         """Linear between the places, constant outside: as `numpy.interp`."""
         if len(places) == 1:
             return self.full_like(x, float(values[0]))
@@ -328,4 +329,4 @@ class TorchOps:
         at, of, slope = (self.tensor(table) for table in (places, values, slopes))
         t = x.tensor.clamp(float(places[0]), float(places[-1]))
         before = (torch.searchsorted(at, t.contiguous(), right=True) - 1).clamp(0, len(at) - 1)
-        return Value(of[before] + slope[before] * (t - at[before]))
+        return TensorValue(of[before] + slope[before] * (t - at[before]))

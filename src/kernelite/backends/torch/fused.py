@@ -41,7 +41,7 @@ from kernelite.series.rounding import SAFETY
 if TYPE_CHECKING:
     from kernelite.backends.torch.kernels.lists import OpenRows
 
-__all__ = ["FARTHEST", "NEAREST", "FusedSums", "RowSlices"]
+__all__ = ["FARTHEST", "NEAREST", "RowSlices", "SliceSums"]
 
 GROUP_BITS = slice_bits(GROUP_TILE)  # of kernel values and coefficients, with several outputs
 MOST_ENTRIES = 1 << 29  # of centers, and of coefficients
@@ -63,7 +63,7 @@ class RowSlices(NamedTuple):
     squares: Tensor
 
 
-class FusedSums(Buffers):
+class SliceSums(Buffers):
     """An expansion laid out for tensor cores.
 
     Parameters

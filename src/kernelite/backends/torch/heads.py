@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from kernelite.backends.torch.buffers import Buffers, Tensor
-from kernelite.backends.torch.formulas import Formula, Value
-from kernelite.backends.torch.fused import FusedSums
+from kernelite.backends.torch.formulas import Formula, TensorValue
+from kernelite.backends.torch.fused import SliceSums
 from kernelite.backends.torch.kernels import has_triton
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads import (
@@ -63,7 +63,7 @@ class TorchHead(Buffers):
 
     def margin(self, scores: Tensor) -> Tensor:
         """How far a row is from another label, shape (m,)."""
-        return self.formulas.margin(Value(scores)).tensor
+        return self.formulas.margin(TensorValue(scores)).tensor
 
     def probabilities(self, scores: Tensor) -> Tensor:
         """Class probabilities of shape (m, K)."""
@@ -75,7 +75,7 @@ class TorchHead(Buffers):
                 return run_couple(_of_pairs(head, scores), head.n_classes)
             size = max(1, COUPLED // head.n_classes**2)
             return torch.cat([_coupled(head, part) for part in scores.split(size)])
-        return head.probabilities(Value(scores)).tensor
+        return head.probabilities(TensorValue(scores)).tensor
 
     def labels(self, scores: Tensor) -> Tensor:
         """Labels where they are numbers, else their positions in `classes_`; or values."""
@@ -91,7 +91,7 @@ class TorchHead(Buffers):
 def _of_pairs(head: ClassifierHead, scores: Tensor) -> Tensor:
     """Probabilities of the first class of each pair, shape (m, pairs)."""
     sigmoids: Formula = pair_probabilities
-    return sigmoids(head.towards_first(Value(scores)), head.platt_a, head.platt_b).tensor  # type: ignore[arg-type]
+    return sigmoids(head.towards_first(TensorValue(scores)), head.platt_a, head.platt_b).tensor  # type: ignore[arg-type]
 
 
 def _coupled(head: ClassifierHead, scores: Tensor) -> Tensor:
@@ -228,10 +228,10 @@ class Formulas(TorchHead):
         return self.answers == self.formulas.predict
 
     def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
-        return self.criterion(Value(scores), Value(bounds)).tensor
+        return self.criterion(TensorValue(scores), TensorValue(bounds)).tensor
 
     def labels(self, scores: Tensor) -> Tensor:
-        return self.answers(Value(scores)).tensor
+        return self.answers(TensorValue(scores)).tensor
 
 
 LOWERINGS: dict[type, type[TorchHead]] = {
@@ -268,7 +268,7 @@ def _refused(head: Any) -> UnsupportedModelError:
 #
 #     bound = (rel + 2^-22) (T_i + T_j) (1 + 2^-8) + fixed + far weight + 2^-22 (|b| + |score|)
 #
-# rel as in `FusedSums._bounded`, far and weight as in `ExactBound`; `winner_decided` says who wins.
+# rel as in `SliceSums._bounded`, far and weight as in `ExactBound`; `winner_decided` says who wins.
 
 
 MOST_CLASSES = 32
@@ -280,11 +280,11 @@ class PairVotes(Buffers):
 
     Parameters
     ----------
-    fused : FusedSums
+    fused : SliceSums
     head : Votes
     """
 
-    def __init__(self, fused: FusedSums, head: Votes) -> None:
+    def __init__(self, fused: SliceSums, head: Votes) -> None:
         super().__init__()
         K = self.n_classes = head.n_classes
         self.sign = head.sign
@@ -302,7 +302,7 @@ class PairVotes(Buffers):
         self.hold(tables=tables.astype(np.float32))
 
     @staticmethod
-    def serves(fused: FusedSums | None, head: object) -> bool:
+    def serves(fused: SliceSums | None, head: object) -> bool:
         """Whether sums lie class by class, and all constants fit single precision."""
         if not isinstance(head, Votes) or fused is None or not fused.several or fused.fine:
             return False

@@ -73,7 +73,7 @@ def answer_there(
     """
     import torch
 
-    from kernelite.backends.torch.formulas import Value
+    from kernelite.backends.torch.formulas import TensorValue
 
     rows = X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
     program, head = program_on(model, rows.device), model.head
@@ -90,7 +90,7 @@ def answer_there(
         else:
 
             def finished(scores: torch.Tensor) -> Any:
-                return finish(Value(scores)).tensor
+                return finish(TensorValue(scores)).tensor
 
         _try(program, finish, finished, head.n_scores)
         answers, counts = program.answers(rows, finish.__qualname__, criterion, finished)

@@ -11,7 +11,7 @@ from kernelite.backends.torch.buffers import Buffers, Tensor
 from kernelite.backends.torch.exact import ExactSums, KernelSums
 from kernelite.backends.torch.fine import FineSums
 from kernelite.backends.torch.forms import FirstForm
-from kernelite.backends.torch.fused import FusedSums
+from kernelite.backends.torch.fused import SliceSums
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.heads.pairwise import pairs
 from kernelite.machine.preparation import Selection
@@ -21,7 +21,7 @@ from kernelite.support.errors import UnsupportedModelError
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
-__all__ = ["DOUBLE", "FINE", "FORM", "FUSED", "Part", "RowSteps"]
+__all__ = ["DOUBLE", "FINE", "FORM", "FUSED", "PartModule", "RowSteps"]
 
 # What happens to rows before a model sees them, on tensors: scalers and selections of features.
 
@@ -82,7 +82,7 @@ FORM, FUSED, DOUBLE, FINE = 0, 1, 2, 3
 """Stages: a row goes from the form to the fused sums, for values to sums of digits, to doubles."""
 
 
-class Part(Buffers):
+class PartModule(Buffers):
     """A machine, and the outputs of the whole that its scores are added to.
 
     Parameters
@@ -109,8 +109,8 @@ class Part(Buffers):
         if model.expansion is not None and model.expansion.has_series:
             dense = DenseExact.prepare(model.expansion, mapped=mapped)
             self.exact = ExactSums(dense)
-            if FusedSums.serves(dense):
-                self.fused = FusedSums(dense, _families(model.head))
+            if SliceSums.serves(dense):
+                self.fused = SliceSums(dense, _families(model.head))
             if FineSums.serves(dense):
                 self.fine = FineSums(dense)
         self.hold(outputs=np.asarray(outputs))

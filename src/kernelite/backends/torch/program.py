@@ -19,7 +19,7 @@ from kernelite.backends.torch.formulas import Formula
 from kernelite.backends.torch.graphs import SIZES, Graphs
 from kernelite.backends.torch.heads import PairVotes, lower_head
 from kernelite.backends.torch.kernels import has_triton
-from kernelite.backends.torch.parts import DOUBLE, FORM, FUSED, Part, RowSteps
+from kernelite.backends.torch.parts import DOUBLE, FORM, FUSED, PartModule, RowSteps
 from kernelite.backends.torch.stages import (
     BY_STAGE,
     ENTRIES,
@@ -104,7 +104,7 @@ class Program(Buffers):
         self.front = RowSteps(model) if steps else None
         whole = [(model, np.arange(model.head.n_scores))]
         parts = [(part.model, part.outputs) for part in model.parts] or whole
-        self.parts = torch.nn.ModuleList([Part(own, outputs) for own, outputs in parts])
+        self.parts = torch.nn.ModuleList([PartModule(own, outputs) for own, outputs in parts])
         self.guarantee, self.threshold = model.guarantee, model.threshold or 0.0
         self.promised = _promised(model)
         self.rule = self.rule_of(predict_criterion(model.head, model.tolerance))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from kernelite.backends.torch.buffers import Tensor
-from kernelite.backends.torch.formulas import Formula, Value
+from kernelite.backends.torch.formulas import Formula, TensorValue
 from kernelite.backends.torch.parts import DOUBLE, FINE, FORM, FUSED
 from kernelite.program.bounded import OPEN, Bounded
 from kernelite.program.criteria import Criterion, never
@@ -158,7 +158,7 @@ def settler(program: Program, rule: Criterion | None) -> Callable[[Tensor, Tenso
     if rule is program.rule and rule is not never:
         return program.head.settled
     formula: Any = rule
-    return lambda scores, bounds: formula(Value(scores), Value(bounds)).tensor
+    return lambda scores, bounds: formula(TensorValue(scores), TensorValue(bounds)).tensor
 
 
 def answers_of(program: Program, asked: Asked, scores: Tensor) -> Tensor:

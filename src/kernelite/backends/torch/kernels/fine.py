@@ -14,43 +14,24 @@ import triton.language as tl
 from kernelite.backends.torch.kernels.fused import (
     INTERPRETED,
     PROGRAMS,
-    Tiles,
+    TileShape,
     one_end,
     run_one_ends,
     tiles_each,
 )
-from kernelite.backends.torch.kernels.lists import places_of
-from kernelite.backends.torch.kernels.split import power_of_two
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.fine import FineSums, RowDigits
     from kernelite.backends.torch.kernels.lists import OpenRows
 
-__all__ = ["run_digits", "run_fine"]
+__all__ = ["run_fine"]
 
-ELEMENTS = 4096  # of a tile of rows that are cut into digits
 # What ran fastest on an H200; of wide rows, what fits beside the tensor cores.
-TILES = {32: Tiles(128, 128, 8, 3), 64: Tiles(128, 128, 8, 3), 128: Tiles(128, 64, 8, 2)}
-
-
-def run_digits(layout: FineSums, rows: torch.Tensor, still: OpenRows | None = None) -> RowDigits:
-    """As `FineSums.split`, for contiguous rows of shape (m, d), or those that a list names."""
-    from kernelite.backends.torch.fine import BEYOND, FARTHEST, NEAREST, RowDigits
-
-    (m, d), device = rows.shape, rows.device
-    table = torch.empty(5, m, layout.width, dtype=torch.int8, device=device)
-    doubles = torch.empty(3, m, dtype=torch.float64, device=device)
-    wide = triton.next_power_of_2(max(d, layout.width)) if d <= 1024 else 1024
-    tall = max(1, ELEMENTS // wide)
-    if m:
-        lists = (doubles, doubles) if still is None else still
-        _digits[(triton.cdiv(m, tall),)](
-            rows, *lists, layout.point, layout.columns, layout.rate, table, *doubles, m,
-            table.stride(0), layout.scale, far=BEYOND, near=NEAREST, reach=FARTHEST, d=d,
-            varying=len(layout.columns), D=layout.width, BM=tall, BK=wide,
-            LISTED=still is not None, num_warps=4,
-        )  # fmt: skip
-    return RowDigits(table, *doubles)
+TILES = {
+    32: TileShape(128, 128, 8, 3),
+    64: TileShape(128, 128, 8, 3),
+    128: TileShape(128, 64, 8, 2),
+}
 
 
 def run_fine(
@@ -60,7 +41,7 @@ def run_fine(
     still: OpenRows | None = None,
     *,
     keep: bool = False,
-    tiles: Tiles | None = None,
+    tiles: TileShape | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Scores and bounds of shape (m, 1); `fused.run_one` says what the arguments are."""
     m, device = len(digits.units), digits.units.device
@@ -86,48 +67,6 @@ def run_fine(
     if shares > 1:
         run_one_ends(parts, digits.units, lists, ends, m, shares, kind)
     return into
-
-
-@triton.jit
-def _digits(
-    rows, listed, many, point, columns, rate, table, units, norms, squares, m, line, scale,
-    far: tl.constexpr, near: tl.constexpr, reach: tl.constexpr, d: tl.constexpr,
-    varying: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr,
-    LISTED: tl.constexpr,
-):  # fmt: skip
-    if LISTED:
-        m = tl.load(many)
-    r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
-    row = places_of(listed, r, r < m, LISTED)
-    square = tl.zeros((BM,), tl.float64)
-    largest = tl.zeros((BM,), tl.float64)
-    for start in range(0, d, BK):
-        k = start + tl.arange(0, BK)
-        here = (r < m)[:, None] & (k < d)[None, :]
-        z = tl.load(rows + row[:, None] * d + k[None, :], mask=here, other=0.0).to(tl.float64)
-        u = tl.where(here, z - tl.load(point + k, mask=k < d, other=0.0)[None, :], 0.0)
-        square += tl.sum(u * u, 1)
-        largest = tl.maximum(largest, tl.max(tl.abs(u), 1))
-    exponent = ((largest.to(tl.int64, bitcast=True) >> 52) & 2047).to(tl.int32) - 1022
-    away = tl.sqrt(square * tl.load(rate)) + tl.load(rate + 1)
-    lost = (exponent > far) | ~(away * away < reach)
-    exponent = tl.where(lost, 0, tl.maximum(exponent, near))
-    factor = power_of_two(6 - exponent)
-    ones: tl.constexpr = 6755399441055744.0  # x + ones - ones rounds x to a whole number
-    k = tl.arange(0, D)
-    column = tl.load(columns + k, mask=k < varying, other=0)
-    here = (r < m)[:, None] & (k < varying)[None, :] & ~lost[:, None]
-    z = tl.load(rows + row[:, None] * d + column[None, :], mask=here, other=0.0).to(tl.float64)
-    p = tl.load(point + column, mask=k < varying, other=0.0)
-    left = tl.where(here, (z - p[None, :]) * factor[:, None], 0.0)
-    at = table + r[:, None] * D + k[None, :]
-    for digit in tl.static_range(5):
-        whole = (left + ones) - ones
-        tl.store(at + digit * line, whole.to(tl.int8), mask=(r < m)[:, None])
-        left = (left - whole) * 128.0
-    tl.store(units + r, power_of_two(exponent - 6 - scale), mask=r < m)
-    tl.store(norms + r, tl.where(lost, 0.0, -square * tl.load(rate)), mask=r < m)
-    tl.store(squares + r, tl.where(lost, float("inf"), square), mask=r < m)
 
 
 @triton.jit

@@ -18,13 +18,13 @@ from kernelite.backends.torch.kernels.doubles import exact_bound
 from kernelite.backends.torch.kernels.lists import places_of
 
 if TYPE_CHECKING:
-    from kernelite.backends.torch.fused import FusedSums, RowSlices
+    from kernelite.backends.torch.fused import RowSlices, SliceSums
     from kernelite.backends.torch.kernels.lists import OpenRows
 
 __all__ = [
     "INTERPRETED",
     "PROGRAMS",
-    "Tiles",
+    "TileShape",
     "one_end",
     "run_one",
     "run_one_ends",
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-class Tiles(NamedTuple):
+class TileShape(NamedTuple):
     """Rows, centers, warps and stages of a kernel, and the most registers of a thread."""
 
     rows: int
@@ -58,21 +58,21 @@ def chunk_of(width: int) -> int:
     return width if width <= WHOLE and width & (width - 1) == 0 else 32
 
 
-def tiles_for(width: int, several: bool) -> Tiles:
+def tiles_for(width: int, several: bool) -> TileShape:
     """What ran fastest on an H200, as `python -m benchmarks gpu` measured it."""
     if several:
-        return Tiles(128, 64, 8, 2) if width <= CHUNK else Tiles(64, 64, 4, 2)
+        return TileShape(128, 64, 8, 2) if width <= CHUNK else TileShape(64, 64, 4, 2)
     if width <= 16:
-        return Tiles(64, 128, 4, 3, 168)  # three programs on a multiprocessor
+        return TileShape(64, 128, 4, 3, 168)  # three programs on a multiprocessor
     if width <= CHUNK:
-        return Tiles(64, 64, 4, 3)
-    return Tiles(128, 64, 8, 2) if width <= WHOLE else Tiles(128, 128, 8, 4)
+        return TileShape(64, 64, 4, 3)
+    return TileShape(128, 64, 8, 2) if width <= WHOLE else TileShape(128, 128, 8, 4)
 
 
 def run_one(
-    layout: FusedSums,
+    layout: SliceSums,
     slices: RowSlices,
-    tiles: Tiles | None = None,
+    tiles: TileShape | None = None,
     *,
     into: tuple[torch.Tensor, torch.Tensor] | None = None,
     still: OpenRows | None = None,
@@ -147,7 +147,7 @@ def tiles_each(blocks: int, tiles: int, programs: int = PROGRAMS) -> int:
 
 
 def run_several(
-    layout: FusedSums, slices: RowSlices, tiles: Tiles | None = None
+    layout: SliceSums, slices: RowSlices, tiles: TileShape | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Sums of A K by group, and of |A| K, for `unscaled_several`, share by share.
 
@@ -265,7 +265,7 @@ def one_end(
     up, down, units, squares, listed, finish, exact, scores, bounds, place, m,
     LISTED: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
-    """The bound, as `FusedSums._bounded` spells it out; unscaled, sums are multiplied by 2^e."""
+    """The bound, as `SliceSums._bounded` spells it out; unscaled, sums are multiplied by 2^e."""
     inside = place < m
     square = tl.load(squares + place, mask=inside, other=0.0)
     eps = tl.load(finish) * tl.sqrt(square) + tl.load(finish + 1) * square + tl.load(finish + 2)

@@ -16,7 +16,7 @@ from kernelite.backends.torch.kernels.doubles import relative_bound
 from kernelite.backends.torch.kernels.lists import OpenRows, enter, places_of
 
 if TYPE_CHECKING:
-    from kernelite.backends.torch.fused import FusedSums, RowSlices
+    from kernelite.backends.torch.fused import RowSlices, SliceSums
     from kernelite.backends.torch.heads import PairVotes, Votes
     from kernelite.backends.torch.stages import Found
 
@@ -28,7 +28,7 @@ ROWS = 2
 def run_votes(
     votes: PairVotes,
     head: Votes,
-    fused: FusedSums,
+    fused: SliceSums,
     slices: RowSlices,
     sums: tuple[torch.Tensor, torch.Tensor],
     found: Found,
@@ -40,7 +40,7 @@ def run_votes(
 
     Parameters
     ----------
-    votes, head, fused : PairVotes, Votes, FusedSums
+    votes, head, fused : PairVotes, Votes, SliceSums
         Constants of the pairs, labels, and constants of the bound.
     slices : RowSlices
     sums : (sums of A K, sums of |A| K)
@@ -74,7 +74,7 @@ def run_votes(
 
 @triton.jit
 def _terms(units, squares, finish, exact, relative, far, m, BM: tl.constexpr):
-    """`FusedSums.row_terms`, rounded up to single precision."""
+    """`SliceSums.row_terms`, rounded up to single precision."""
     r = tl.program_id(0) * BM + tl.arange(0, BM)
     square = tl.load(squares + r, mask=r < m, other=0.0)
     eps = tl.load(finish) * tl.sqrt(square) + tl.load(finish + 1) * square + tl.load(finish + 2)
