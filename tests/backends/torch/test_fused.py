@@ -82,7 +82,8 @@ def test_pairs_of_classes_are_summed_class_by_class() -> None:
     rows = rng.normal(size=(20, 6))
     for kernel in (False, True):
         found = fused(there(rows), kernel=kernel)
-        ratios = error_ratios(true_scores(expansion, rows), *(part.cpu().numpy() for part in found))
+        parts = found.scores.cpu().numpy(), found.bounds.cpu().numpy()
+        ratios = error_ratios(true_scores(expansion, rows), *parts)
         assert ratios.max() <= 1.0
 
 

@@ -31,7 +31,7 @@ def _arithmetic(function: Any, *, turned: bool = False, whole: bool = True) -> A
     """An operator on numbers; truth values count as reals, and whole numbers if not `whole`."""
 
     def operate(self: TensorValue, other: Any) -> TensorValue:
-        one, two = _alike(self.tensor, self._tensor(other), truth=False, whole=whole)
+        one, two = _alike(self.tensor, self._other(other), truth=False, whole=whole)
         return TensorValue(function(two, one) if turned else function(one, two))
 
     return operate
@@ -41,7 +41,7 @@ def _comparison(function: Any) -> Any:
     """An operator whose results are truth values."""
 
     def operate(self: TensorValue, other: Any) -> TensorValue:
-        return TensorValue(function(*_alike(self.tensor, self._tensor(other))))
+        return TensorValue(function(*_alike(self.tensor, self._other(other))))
 
     return operate
 
@@ -58,8 +58,8 @@ class TensorValue:
     def __array_namespace__(self) -> TorchOps:
         return TorchOps(self.tensor.device)
 
-    def _tensor(self, other: Any) -> Tensor:
-        return TorchOps(self.tensor.device).tensor(other)
+    def _other(self, other: Any) -> Any:
+        return TorchOps(self.tensor.device).operand(other)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -114,8 +114,16 @@ class TensorValue:
         return TensorValue(~self.tensor)
 
 
-def _alike(one: Tensor, two: Tensor, *, truth: bool = True, whole: bool = True) -> tuple[Any, Any]:
-    """Two tensors of one type: truth values, whole numbers or doubles, as far as these will do."""
+def _alike(one: Any, two: Any, *, truth: bool = True, whole: bool = True) -> tuple[Any, Any]:
+    """Two tensors of one type: truth values, whole numbers or doubles, as far as these will do.
+
+    One of them may be a number of Python's: it goes along with a launch, and needs none itself.
+    """
+    if isinstance(one, int | float):
+        return _alike(two, one, truth=truth, whole=whole)[::-1]
+    if isinstance(two, int | float):
+        kept = one.dtype is torch.int64 and isinstance(two, int) and whole
+        return one if kept else one.double(), two
     types = {one.dtype, two.dtype}
     if types == {torch.bool} and truth:
         return one, two
@@ -206,6 +214,11 @@ class TorchOps:
             used.append(found)
         return found
 
+    def operand(self, x: Any) -> Any:
+        """A number of Python's as it is, anything else as a tensor."""
+        plain = isinstance(x, int | float) and not isinstance(x, bool)
+        return x if plain else self.tensor(x)
+
     abs, sign, isnan, isinf = (_each(f) for f in (torch.abs, torch.sign, torch.isnan, torch.isinf))
     exp, log, expit = (_each(f) for f in (torch.exp, torch.log, torch.sigmoid))
     all, any = _by_axis(torch.all), _by_axis(torch.any)
@@ -263,11 +276,15 @@ class TorchOps:
 
     def maximum(self, x: Any, y: Any) -> TensorValue:
         """The larger of two."""
-        return TensorValue(torch.maximum(*_alike(self.tensor(x), self.tensor(y))))
+        one, two = _alike(self.tensor(x), self.operand(y))
+        least = isinstance(two, int | float)
+        return TensorValue(one.clamp(min=two) if least else torch.maximum(one, two))
 
     def minimum(self, x: Any, y: Any) -> TensorValue:
         """The smaller of two."""
-        return TensorValue(torch.minimum(*_alike(self.tensor(x), self.tensor(y))))
+        one, two = _alike(self.tensor(x), self.operand(y))
+        most = isinstance(two, int | float)
+        return TensorValue(one.clamp(max=two) if most else torch.minimum(one, two))
 
     def nextafter(self, x: TensorValue, towards: float) -> TensorValue:
         """The next double in a direction."""
@@ -275,7 +292,8 @@ class TorchOps:
 
     def where(self, condition: TensorValue, x: Any, y: Any) -> TensorValue:
         """One or the other."""
-        return TensorValue(torch.where(condition.tensor, *_alike(self.tensor(x), self.tensor(y))))
+        own = self.tensor(x) if isinstance(y, int | float) else self.operand(x)
+        return TensorValue(torch.where(condition.tensor, *_alike(own, self.operand(y))))
 
     def concat(self, parts: Sequence[TensorValue], axis: int = 0) -> TensorValue:
         """Side by side."""
