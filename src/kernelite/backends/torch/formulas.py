@@ -81,11 +81,10 @@ class TensorValue:
     def __getitem__(self, key: tuple[slice, Any]) -> TensorValue:
         """Columns: `x[:, 3]`, `x[:, [2, 0]]`, `x[:, 1:]`, `x[:, ::-1]`; `x[:, None]`: an axis."""
         rows, columns = key
-        if isinstance(columns, slice):
-            count = self.tensor.shape[1]
-            columns = list(range(*columns.indices(count)))
-        if columns is not None and np.ndim(columns):
-            columns = torch.as_tensor(columns, dtype=torch.int64, device=self.tensor.device)
+        if isinstance(columns, slice) and (columns.step or 1) < 0:
+            columns = list(range(*columns.indices(self.tensor.shape[1])))
+        if columns is not None and np.ndim(columns):  # a constant: copies cannot be recorded
+            columns = self._other(np.asarray(columns, dtype=np.int64))
         return TensorValue(self.tensor[rows, columns])
 
     __add__ = __radd__ = _arithmetic(operator.add)
@@ -152,12 +151,12 @@ KINDS = {"b": torch.bool, "i": torch.int64, "u": torch.int64, "f": torch.float64
 # Constants stay on a device, since a copy waits for all that is under way: small ones by their
 # content, since formulas make them anew, large ones as long as the model's own array lives.
 
-LARGE = 1 << 16  # bytes
+LARGE, MOST_SMALL = 1 << 14, 4096  # bytes, and how many small ones are kept
 _large: dict[tuple[int, torch.device], tuple[ref[Any], Tensor]] = {}
 _used: ContextVar[list[Tensor] | None] = ContextVar("_used", default=None)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=MOST_SMALL)
 def _small(held: bytes, dtype: str, shape: tuple[int, ...], device: torch.device) -> Tensor:
     return _copied(np.frombuffer(held, dtype).reshape(shape), device)
 

@@ -9,6 +9,7 @@ launch, a copy of the answers, and one wait.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
 from threading import Lock
 from typing import Any, TypeVar
@@ -77,7 +78,7 @@ class Recorded:
 
     def run(self, rows: Tensor, wanted: Sequence[str]) -> tuple[Any, list[int]]:
         """What the work finds for rows, and the tally."""
-        m = len(rows)
+        m = rows.shape[0]
         if self.graph is None:  # no GPU: the same without a graph
             self.rows[:m].copy_(rows)
             self.count[0] = m
@@ -140,7 +141,7 @@ class Graphs:
         entries : int
             Of the tally.
         """
-        size = next(size for size in SIZES if size >= len(rows))
+        size = SIZES[bisect_left(SIZES, rows.shape[0])]
         with self._lock:
             name = (key, size, rows.dtype)
             kept = self._recorded.get(name)

@@ -151,7 +151,7 @@ def _stats(program: Program, rows: Any, counts: Counts) -> Stats:
         for part in program.parts:
             outside = max(outside, int((~part.forms.valid(part.steps(rows))).sum()))
     return Stats(
-        rows=len(rows),
+        rows=rows.shape[0],
         stages=dict(zip((FIRST, SINGLE, EXACT, QUICK), counts.by_stage)),
         undecidable=counts.undecidable,
         outside_validity=outside,

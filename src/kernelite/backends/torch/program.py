@@ -265,7 +265,7 @@ class Program(Buffers):
     def _is_recorded(self, rows: Tensor) -> bool:
         """Few rows, whose work asks the host nothing."""
         wanted = rows.is_cuda if self.recorded is None else self.recorded
-        return wanted and self._kernels(rows) and 0 < len(rows) <= SIZES[-1]
+        return wanted and self._kernels(rows) and 0 < rows.shape[0] <= SIZES[-1]
 
     def _finished(
         self, rows: Tensor, first: int, asked: Asked, found: Found, tally: list[int]
@@ -276,7 +276,7 @@ class Program(Buffers):
         by_stage, gone = tally[BY_STAGE], tally[UNDECIDABLE]
         if not any(by_stage) and not tally[TO_DO]:  # votes: who is not open is settled
             by_stage[DOUBLE] = tally[LISTS]
-            by_stage[FUSED] = len(rows) - tally[LISTS]
+            by_stage[FUSED] = rows.shape[0] - tally[LISTS]
         if tally[TO_DO]:
             still = torch.nonzero(found.stage == OPEN)[:, 0]
             found = self._finish(rows, still, asked, found)

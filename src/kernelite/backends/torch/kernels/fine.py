@@ -13,9 +13,9 @@ import triton.language as tl
 
 from kernelite.backends.torch.kernels.fused import (
     INTERPRETED,
-    PROGRAMS,
     TileShape,
     one_end,
+    programs_for,
     run_one_ends,
     tiles_each,
 )
@@ -51,7 +51,7 @@ def run_fine(
         return into
     rows, centers, warps, stages, registers = tiles or TILES[layout.width]
     blocks, n = triton.cdiv(m, rows), len(layout.shifts)
-    programs = PROGRAMS if digits.units.is_cuda else INTERPRETED
+    programs = programs_for(warps) if digits.units.is_cuda else INTERPRETED
     each = tiles_each(blocks, triton.cdiv(n, centers), programs)
     shares = triton.cdiv(triton.cdiv(n, centers), each)
     parts = torch.empty(2 * shares if shares > 1 else 0, m, dtype=torch.float64, device=device)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INTERPRETED",
-    "PROGRAMS",
     "TileShape",
     "one_end",
+    "programs_for",
     "run_one",
     "run_one_ends",
     "run_several",
@@ -96,7 +96,7 @@ def run_one(
     if not m:
         return into
     blocks, n = triton.cdiv(m, tiles.rows), len(layout.shifts)
-    programs = PROGRAMS if slices.units.is_cuda else INTERPRETED
+    programs = programs_for(tiles.warps) if slices.units.is_cuda else INTERPRETED
     each = tiles_each(blocks, triton.cdiv(n, tiles.centers), programs)
     shares = triton.cdiv(triton.cdiv(n, tiles.centers), each)
     parts = torch.empty(2 * shares if shares > 1 else 0, m, dtype=torch.float64, device=device)
@@ -130,11 +130,21 @@ def run_one_ends(
     )  # fmt: skip
 
 
-PROGRAMS = 264  # that keep a GPU busy: two on each of an H200's multiprocessors
-INTERPRETED = 4  # where there is none
+INTERPRETED = 4  # programs, where there is no GPU
 
 
-def tiles_each(blocks: int, tiles: int, programs: int = PROGRAMS) -> int:
+def programs_for(warps: int) -> int:
+    """Programs that keep a GPU busy: of four warps three on each of an H200's 132 multiprocessors.
+
+    Examples
+    --------
+    >>> programs_for(4), programs_for(8)
+    (396, 264)
+    """
+    return 132 * (3 if warps <= 4 else 2)
+
+
+def tiles_each(blocks: int, tiles: int, programs: int = 264) -> int:
     """How many tiles of centers a program sums: all, or fewer where rows are few.
 
     Examples
@@ -158,7 +168,7 @@ def run_several(
     device = slices.units.device
     blocks = triton.cdiv(m, tiles.rows)
     # Of few rows the centers of a group are shared out: sums of sums have no more terms in a row.
-    programs = PROGRAMS if slices.units.is_cuda else INTERPRETED
+    programs = programs_for(tiles.warps) if slices.units.is_cuda else INTERPRETED
     each = tiles_each(blocks * groups, layout.most_tiles, programs)
     shares = triton.cdiv(layout.most_tiles, each)
     sums = torch.empty(shares, m, groups * W, dtype=torch.float32, device=device)
