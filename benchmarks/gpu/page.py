@@ -1,9 +1,15 @@
-"""The tables of docs/gpu.md, from benchmarks/results/gpu.json."""
+"""The tables of docs/gpu.md, from benchmarks/results/gpu.json.
+
+    python -m benchmarks.gpu.page [FILE ...]
+
+Sections of FILEs, which `python -m benchmarks gpu --out FILE` wrote elsewhere, are taken first.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +22,29 @@ PAGE = Path(__file__).parents[2] / "docs" / "gpu.md"
 START, END = "<!-- gpu:start -->", "<!-- gpu:end -->"
 
 
-def main() -> int:
+def main(files: Sequence[str] = ()) -> int:
     """Write the tables into the page."""
     document = json.loads((FOLDER / "gpu.json").read_text(encoding="utf-8"))
+    for file in files:
+        document = with_sections_of(json.loads(Path(file).read_text(encoding="utf-8")), document)
+    if files:
+        with atomic_write(FOLDER / "gpu.json") as kept:
+            kept.write(json.dumps(document, indent=1) + "\n")
     text = PAGE.read_text(encoding="utf-8")
     before, after = text.split(START)[0], text.split(END)[1]
     with atomic_write(PAGE) as file:
         file.write(f"{before}{START}\n{tables(document)}\n{END}{after}")
     draw(document["content"]["fused"], PAGE.parent / "img" / "gpu.svg")
     return 0
+
+
+def with_sections_of(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
+    """A document with the sections of another, each with its day and commit."""
+    when = dict.fromkeys(new["content"], f"{new['date']}, commit {new['commit']}")
+    return old | {
+        "content": old["content"] | new["content"],
+        "again": old.get("again", {}) | when,
+    }
 
 
 def draw(found: list[dict[str, Any]], path: Path) -> None:
@@ -60,7 +80,9 @@ def tables(document: dict[str, Any]) -> str:
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
     code = f", commit {document['commit']}" if "commit" in document else ""
     device = document["device"].removeprefix("one ")
-    parts = [f"## Measured\n\n{document['date']}, one {device}{code}; {named}."]
+    again = "".join(f" {name}: {when}." for name, when in document.get("again", {}).items())
+    again = again and f" Measured again since:{again}"
+    parts = [f"## Measured\n\n{document['date']}, one {device}{code}; {named}.{again}"]
     parts.append("![Nanoseconds per row](img/gpu.svg)")
     makers = {
         "fused": _fused,
@@ -203,4 +225,4 @@ def _assumed(found: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -75,7 +75,7 @@ def _samples(one: Prepared, program: Any, device: str, count: int = 2) -> list[S
     if expansion is None or len(program.parts) > 1:
         return []
     steps = expansion.n_centers * (expansion.n_features + expansion.n_outputs)
-    if part.steps.kinds or steps > MOST_JUDGED:
+    if part.steps.formulas or steps > MOST_JUDGED:
         return []
     rows = one.rows[:: max(1, len(one.rows) // count)][:count]
     found = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,3 +231,42 @@ def test_what_cannot_be_streamed_is_refused() -> None:
         kernelite.torch.predict(fast, X[:, :2], device=DEVICE)
     with pytest.raises(InputError, match="array or an iterable"):
         kernelite.torch.predict(fast, 3, device=DEVICE)
+
+
+MISTAKES: dict[str, tuple[Any, str]] = {
+    "an array for a module": (lambda fast, X: kernelite.torch.module(fast)(X), "dense tensor"),
+    "a sparse tensor for a module": (
+        lambda fast, X: kernelite.torch.module(fast)(torch.from_numpy(X).to_sparse()),
+        "to_dense",
+    ),
+    "a sparse tensor": (lambda fast, X: fast.predict(torch.from_numpy(X).to_sparse()), "to_dense"),
+    "no such device": (
+        lambda fast, X: kernelite.torch.predict(fast, X, device="gpu"),
+        "'gpu' is not there",
+    ),
+    "not compiled": (lambda fast, X: kernelite.torch.predict(SVC(), X), "must be a CompiledModel"),
+    "no rows in a block": (
+        lambda fast, X: kernelite.torch.predict(fast, X, device="cpu", block=-1),
+        "positive number of rows",
+    ),
+    "a path": (
+        lambda fast, X: kernelite.torch.predict(fast, "rows.csv", device="cpu"),
+        "read files first",
+    ),
+    "text": (
+        lambda fast, X: kernelite.torch.predict(fast, X.astype(str) + "m", device="cpu"),
+        "real numbers",
+    ),
+    "complex": (
+        lambda fast, X: kernelite.torch.predict(fast, X * 1j, device="cpu"),
+        "real numbers",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_told_in_one_sentence(name: str) -> None:
+    fast, X = toy()
+    call, said = MISTAKES[name]
+    with pytest.raises(InputError, match=said):
+        call(fast, X)

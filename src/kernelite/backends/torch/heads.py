@@ -19,7 +19,6 @@ from kernelite.backends.torch.kernels import has_triton
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads import (
     ClassifierHead,
-    DensityHead,
     LatentHead,
     LinearHead,
 )
@@ -182,28 +181,6 @@ class Votes(TorchHead):
         return (votes * self.n_classes + self.order).argmax(dim=1)
 
 
-class Density(TorchHead):
-    """Log-densities within a tolerance."""
-
-    proves_labels = False
-
-    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
-        super().__init__(head, tolerance)
-        self.log_scale = head.log_scale
-        self.lowest = math.log(SMALLEST_SUM) + head.log_scale  # below, sums are taken in logarithms
-        self.budget = None if tolerance is None else head.budget(float(tolerance[0]))
-
-    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
-        S, b = scores[:, 0], bounds[:, 0]
-        if self.budget is None:
-            return torch.zeros_like(S, dtype=torch.bool)
-        absolute, relative = self.budget
-        return (b < S) & (b <= absolute + relative * S)
-
-    def labels(self, scores: Tensor) -> Tensor:
-        return scores[:, 0].clamp(min=0.0).log() + self.log_scale
-
-
 class Formulas(TorchHead):
     """Any other head: its own formulas, on tensors."""
 
@@ -212,6 +189,8 @@ class Formulas(TorchHead):
         self.proves_labels = head.proves_labels
         self.criterion: Formula = predict_criterion(head, tolerance)
         self.answers: Formula = head.predict
+        if head.kind == "density":
+            self.lowest = math.log(SMALLEST_SUM) + head.log_scale
         zeros = torch.zeros(1, head.n_scores, dtype=torch.float64)
         try:
             self.settled(zeros, zeros)
@@ -235,7 +214,6 @@ class Formulas(TorchHead):
 
 
 LOWERINGS: dict[type, type[TorchHead]] = {
-    DensityHead: Density,
     LatentHead: TwoClasses,
 }
 """Head -> a lowering of its own; classifiers and linear heads by their number of classes, below."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelite.model.serving import OnInvalid, report_invalid
 from kernelite.program.bounded import EXACT, FIRST, QUICK, SINGLE, Stats
-from kernelite.support.errors import UnsupportedModelError
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.formulas import Formula
@@ -31,6 +31,8 @@ def as_host_array(X: Any) -> np.ndarray[Any, Any] | None:
     """Rows in host memory as a NumPy array that shares it; None where they lie elsewhere."""
     if int(X.__dlpack_device__()[0]) != CPU:
         return None
+    if str(getattr(X, "layout", "torch.strided")) != "torch.strided":
+        raise InputError("`X` is a sparse tensor; pass `X.to_dense()`, or SciPy's sparse matrix.")
     if getattr(X, "requires_grad", False):
         X = X.detach()
     try:

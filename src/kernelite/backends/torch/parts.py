@@ -11,6 +11,7 @@ from kernelite.backends.torch.buffers import Buffers, Tensor
 from kernelite.backends.torch.exact import ExactSums, KernelSums
 from kernelite.backends.torch.fine import FineSums
 from kernelite.backends.torch.forms import FirstForm
+from kernelite.backends.torch.formulas import Formula, TensorValue
 from kernelite.backends.torch.fused import SliceSums
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.heads.pairwise import pairs
@@ -37,37 +38,19 @@ class RowSteps(Buffers):
 
     def __init__(self, model: ModelFields) -> None:
         super().__init__()
-        self.kinds: list[str] = []
-        for number, step in enumerate(model.preparation.steps):
-            if isinstance(step, AffineMap):
-                low = np.zeros(0) if step.low is None else step.low
-                self.hold(
-                    **{
-                        f"scale{number}": step.scale,
-                        f"shift{number}": step.shift,
-                        f"low{number}": low,
-                    }
-                )
-                self.kinds.append("map")
-            elif isinstance(step, Selection):
-                self.hold(**{f"columns{number}": step.columns})
-                self.kinds.append("select")
-            else:
+        self.formulas: list[Formula] = []
+        for step in model.preparation.steps:
+            if not isinstance(step, AffineMap | Selection):
                 raise UnsupportedModelError(
                     f"this model prepares its rows by a step ({_name(step)}) that is not lowered "
                     "to torch; transform the rows first, or pass them as an array."
                 )
+            self.formulas.append(step.formula)
 
     def forward(self, rows: Tensor) -> Tensor:
         """Rows as the forms take them: shape (m, d); as they are where there is no step."""
-        for number, kind in enumerate(self.kinds):
-            if kind == "select":
-                rows = rows[:, getattr(self, f"columns{number}")]
-            else:
-                shift, scale = getattr(self, f"shift{number}"), getattr(self, f"scale{number}")
-                low = getattr(self, f"low{number}")
-                rows = rows.double() - shift
-                rows = (rows - low if len(low) else rows) * scale
+        for formula in self.formulas:
+            rows = formula(TensorValue(rows)).tensor
         return rows
 
 

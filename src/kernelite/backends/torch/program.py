@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from kernelite.backends.torch.buffers import Buffers, Tensor, in_blocks
-from kernelite.backends.torch.formulas import Formula
+from kernelite.backends.torch.formulas import Formula, TensorValue
 from kernelite.backends.torch.graphs import SIZES, Graphs
 from kernelite.backends.torch.heads import PairVotes, lower_head
 from kernelite.backends.torch.kernels import has_triton
@@ -224,6 +224,12 @@ class Program(Buffers):
 
     def _checked(self, rows: Tensor) -> Tensor:
         device = self.parts[0].outputs.device
+        if not isinstance(rows, torch.Tensor) or rows.layout is not torch.strided:
+            kind = type(rows).__name__ if not isinstance(rows, torch.Tensor) else "sparse tensor"
+            raise InputError(
+                f"a module takes a dense tensor, got a {kind}; make one by `torch.as_tensor(X)` or "
+                "`X.to_dense()`."
+            )
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             shape = tuple(rows.shape)
             raise InputError(f"`X` has shape {shape}, but this model takes (m, {self.n_features}).")
@@ -320,7 +326,7 @@ class Program(Buffers):
         logarithms = part.exact is not None and part.exact.has_logarithms
         if len(low) and len(self.parts) == 1 and logarithms:
             sums = part.exact.log_sums(part.steps(rows[low]))
-            densities[low] = sums + self.head.log_scale
+            densities[low] = self.head.formulas.from_logarithms(TensorValue(sums)).tensor
 
 
 class _WithGradient(torch.autograd.Function):  # type: ignore[misc]

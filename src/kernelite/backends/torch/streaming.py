@@ -20,7 +20,7 @@ import torch
 
 from kernelite.backends.torch.buffers import FEWEST_ROWS, Tensor
 from kernelite.backends.torch.interchange import program_on
-from kernelite.model import CompiledModel
+from kernelite.model import CompiledModel, require_compiled
 from kernelite.support.errors import InputError
 
 __all__ = ["predict"]
@@ -64,13 +64,28 @@ def predict(
     >>> bool((predict(fast, rows, device="cpu", block=64) == fast.predict(rows)).all())
     True
     """
-    program = program_on(fast, torch.device(device))
+    require_compiled(fast, "fast")
+    if block is not None and block < 1:
+        raise InputError(f"`block` must be a positive number of rows, got {block!r}.")
+    device = _known_device(device)
+    program = program_on(fast, device)
     arrivals = _arrivals(_blocks(X, block, fast), device)
     found = (program.predict(rows).labels for rows in arrivals)
     answers = _gathered(found, X.shape[0] if hasattr(X, "shape") else None)
     if fast.head.classes is not None and not program.head.has_numbers:
         answers = np.asarray(fast.head.classes)[answers]
     return answers
+
+
+def _known_device(device: str | torch.device) -> torch.device:
+    """The device of that name, or a refusal that says which there are."""
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        there = "'cuda' or 'cpu'" if torch.cuda.is_available() else "'cpu', since torch sees no GPU"
+        raise InputError(f"`device` {str(device)!r} is not there; it can be {there}.") from None
+    return found
 
 
 def _gathered(found: Iterator[Tensor], count: int | None) -> np.ndarray[Any, Any]:
@@ -127,8 +142,11 @@ def _blocks(X: Any, block: int | None, fast: CompiledModel) -> Iterator[Tensor]:
     """Host rows in blocks, as tensors in the memory that they have."""
     d = fast.n_features_in_
     if not hasattr(X, "shape"):
-        if not isinstance(X, Iterable):
-            raise InputError(f"`X` must be an array or an iterable of arrays, got {type(X)}.")
+        if not isinstance(X, Iterable) or isinstance(X, str | bytes):
+            raise InputError(
+                f"`X` must be an array or an iterable of arrays, got a {type(X).__name__}; read "
+                "files first, e.g. by `pyarrow.parquet.ParquetFile(path).iter_batches()`."
+            )
         for part in X:
             yield from _blocks(_matrix(part, fast), block, fast)
         return
@@ -158,7 +176,12 @@ def _numbers(X: Any) -> np.ndarray[Any, Any]:
     """Singles and doubles as they are, other numbers as doubles."""
     array = np.asarray(X)
     if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float64)
+        try:
+            array = array.astype(
+                np.float64, casting="unsafe" if array.dtype.kind != "c" else "safe"
+            )
+        except (TypeError, ValueError):
+            raise InputError(f"`X` must hold real numbers, got {array.dtype}.") from None
     return array if array.flags.writeable else _unlocked(array)
 
 
