@@ -31,7 +31,7 @@ __all__ = ["MODELS", "main"]
 
 HERE = Path(__file__).resolve().parent.parent
 PAGE, PICTURE = HERE / "docs/measured/cores.md", HERE / "docs/img/cores.svg"
-SMALL_ROWS, CALLERS = 1000, 16
+SMALL_ROWS, CALLERS, DIFFERENT_ROWS = 1000, 16, 10_000
 SECONDS = 0.6  # for a figure: as many turns as fit, and two at least
 FEWEST_ROWS = 4000  # of a large batch, where a call would take longer than that
 PEER_SECONDS = 0.6  # that a call of the peer should take at most
@@ -52,6 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, nargs="+", help="numbers of threads (1, 2, 4, ...)")
     parser.add_argument("--rows", type=int, default=200_000, help="of a large batch (200,000)")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help=f"for each figure ({SECONDS})"
+    )
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print the figures, write no page")
@@ -64,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     if options.one:
-        print(json.dumps(_measure(options.folder, options.one)))
+        print(json.dumps(_measure(options.folder, options.one, options.seconds)))
         return 0
     if options.page:
         _write(_joined([json.loads(file.read_text(encoding="utf-8")) for file in options.page]))
@@ -75,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--threads must be from 1 to the {cores} cores of this process")
     with tempfile.TemporaryDirectory() as folder:
         _fit(Path(folder), options.models, options.rows)
-        found = [_in_a_process(Path(folder), count) for count in counts]
+        found = [_in_a_process(Path(folder), count, options.seconds) for count in counts]
     whole = {"machine": machine.describe(), "rows": options.rows, "threads": found}
     if options.json:
         print(json.dumps(whole))
@@ -134,9 +137,10 @@ def _peer(parameters: dict[str, float], X: Any, y: Any) -> Any:
     return SVC(**parameters).fit(X, y)
 
 
-def _in_a_process(folder: Path, count: int) -> dict[str, Any]:
+def _in_a_process(folder: Path, count: int, seconds: float) -> dict[str, Any]:
     environment = {**os.environ, "OMP_NUM_THREADS": str(count)}
     command = [sys.executable, "-m", "benchmarks.cores", "--one", str(count)]
+    command += ["--seconds", str(seconds)]
     done = subprocess.run(
         [*command, "--folder", str(folder)],
         env=environment,
@@ -150,7 +154,9 @@ def _in_a_process(folder: Path, count: int) -> dict[str, Any]:
     return found
 
 
-def _measure(folder: Path, count: int) -> dict[str, Any]:
+def _measure(folder: Path, count: int, seconds: float) -> dict[str, Any]:
+    global SECONDS
+    SECONDS = seconds
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
     files = sorted(folder.glob("*.pickle"), key=lambda file: list(MODELS).index(file.stem))
     return {"threads": count, "models": [_one_model(file) for file in files]}
@@ -174,7 +180,7 @@ def _one_model(file: Path) -> dict[str, Any]:
         "values": _large(fast.decision_function, X),
         "small batch": _best(lambda: fast.predict(small), len(small)),
         "callers": _concurrent(fast, small, 20),
-        "one row": _best(lambda: fast.predict(row), 1) / 1000.0,
+        **_each_row(fast.predict, few),
         "one row callers": _concurrent(fast, row, 500) / 1000.0,
     }
     time.sleep(0.1)
@@ -194,14 +200,29 @@ def _large(call: Callable[[Any], object], X: Any) -> float:
     return _best(lambda: call(some), len(some))
 
 
-def _best(call: Callable[[], object], rows: int, seconds: float = SECONDS) -> float:
+def _best(call: Callable[[], object], rows: int, seconds: float | None = None) -> float:
     """Nanoseconds per row of the quickest of several turns."""
+    seconds = SECONDS if seconds is None else seconds
     taken: list[float] = []
     while len(taken) < 2 or sum(taken) < seconds:
         started = time.perf_counter()
         call()
         taken.append(time.perf_counter() - started)
     return 1e9 * min(taken) / rows
+
+
+def _each_row(call: Callable[[Any], object], few: Any) -> dict[str, float]:
+    """Microseconds of a call with one row: half of all different rows, and all but a hundredth."""
+    rng = np.random.default_rng(0)
+    rows = np.resize(few, (DIFFERENT_ROWS, few.shape[1]))
+    rows = rows + 0.01 * rng.normal(size=rows.shape)
+    taken = np.empty(len(rows))
+    for i in range(-100, len(rows)):
+        started = time.perf_counter()
+        call(rows[i : i + 1] if i >= 0 else rows[:1])
+        taken[i] = 1e6 * (time.perf_counter() - started)
+    half, most = np.percentile(taken, [50, 99])
+    return {"one row": float(half), "one row p99": float(most)}
 
 
 def _concurrent(model: Any, rows: Any, calls: int) -> float:
@@ -241,15 +262,16 @@ def page(found: dict[str, Any]) -> str:
         "",
         f"Nanoseconds per row in batches of up to {found['rows']:,} rows, of {SMALL_ROWS:,} rows, "
         f"and of {CALLERS} threads that ask for {SMALL_ROWS:,} rows each at the same time; "
-        f"microseconds of one row, and per row where {CALLERS} threads ask for one each. Labels "
-        "are equal to scikit-learn's. scikit-learn-intelex runs in the same process, on the same "
-        "cores. `python -m benchmarks.cores` measures it again.",
+        f"microseconds of one row (median and 99th percentile of {DIFFERENT_ROWS:,} different ones), "
+        f"and per row where {CALLERS} threads ask for one each. Labels are equal to scikit-learn's. "
+        "scikit-learn-intelex runs in the same process, on the same cores. "
+        "`python -m benchmarks.cores` measures it again.",
         "",
         "![How much faster more threads are](../img/cores.svg)",
         "",
     ]
     heads = ("threads", "certified", "exact", "values", "1,000 rows", "16 callers")
-    heads += ("one row", "16 callers of one", "intelex", "intelex / certified")
+    heads += ("one row", "p99", "16 callers of one", "intelex", "intelex / certified")
     for number, model in enumerate(most["models"]):
         lines += [f"## {model['model'].capitalize()} ({model['support_vectors']:,} vectors)", ""]
         lines += [f"Plan: {model['plan']}.", ""]
@@ -269,7 +291,7 @@ def _line(threads: int, own: dict[str, Any]) -> str:
     cells = [f"{threads}"]
     cells += [f"{own[key]:,.0f}" for key in ("certified", "exact", "values")]
     cells += [f"{own[key]:,.0f}" for key in ("small batch", "callers")]
-    cells += [f"{own[key]:,.1f}" for key in ("one row", "one row callers")]
+    cells += [f"{own[key]:,.1f}" for key in ("one row", "one row p99", "one row callers")]
     cells += ["-", "-"] if peer is None else [f"{peer:,.0f}", f"{peer / own['certified']:.1f}"]
     return "| " + " | ".join(cells) + " |"
 
@@ -281,7 +303,8 @@ def _scaling(runs: list[tuple[int, dict[str, Any]]]) -> str:
     times += [f"{first['small batch'] / last['small batch']:.1f} times (1,000 rows)"]
     return (
         f"{many} threads are faster than {few} by {', '.join(times)}. {CALLERS} callers get "
-        f"{last['certified'] / last['callers']:.0%} of the throughput of one large batch."
+        f"{last['certified'] / last['callers']:.0%} of the throughput of one large batch, and "
+        f"{last['small batch'] / last['callers']:.0%} of that of one caller with all cores."
     )
 
 

@@ -36,6 +36,7 @@ __all__ = ["LEAF", "LocalEngine", "NearCenters", "Visits", "log_sums", "sort_int
 # to a fixed width. Places that are not needed hold centers of weight zero, in boxes infinitely far.
 
 LEAF = 32  # centers of a leaf, and leaves of a group: four vectors of eight doubles
+LEAVES_AT_ONCE, CENTERS_AT_ONCE = 1 << 10, 1 << 15  # that are copied: a megabyte, or some
 
 
 class Leaves(NamedTuple):
@@ -81,26 +82,32 @@ def sort_into_leaves(centers: FloatArray, coefficients: FloatArray, width: int) 
     >>> leaves.low[0, 0, :3].tolist(), leaves.high[0, 0, :3].tolist()
     ([0.0, 32.0, inf], [31.0, 39.0, inf])
     """
-    n, d = centers.shape
+    (n, d), k = centers.shape, coefficients.shape[1]
     order = _order(centers)
     groups = max(1, -(-n // (LEAF * LEAF)))
-    places = groups * LEAF * LEAF
-    sorted_centers = np.full((places, width), np.inf)
-    sorted_centers[:n] = 0.0
-    sorted_centers[:n, :d] = centers[order]
-    weights = np.zeros((places, coefficients.shape[1]))
-    weights[:n] = coefficients[order]
-    by_leaf = sorted_centers.reshape(-1, LEAF, width)
-    low = by_leaf.min(axis=1)
-    sorted_centers[n:] = -np.inf  # in place: all centers may be many
-    high = by_leaf.max(axis=1)
-    high[np.isneginf(high)] = np.inf
-    sorted_centers[n:] = 0.0  # an infinite center times a weight of zero would be NaN
-    sizes = np.abs(weights).reshape(-1, LEAF, weights.shape[1]).sum(axis=1)
+    leaves = groups * LEAF
+    # Filled some leaves at a time, since all centers may be many.
+    by_leaf, weights = np.zeros((leaves, width, LEAF)), np.zeros((leaves, k, LEAF))
+    low, high = np.full((leaves, width), np.inf), np.full((leaves, width), np.inf)
+    sizes = np.zeros((leaves, k))
+    for block in row_blocks(-(-n // LEAF), LEAVES_AT_ONCE):
+        some = order[block.start * LEAF : block.stop * LEAF]
+        count, filled = block.stop - block.start, len(some)
+        rows = np.zeros((count * LEAF, width))
+        rows[:filled, :d] = centers[some]
+        by_leaf[block] = rows.reshape(count, LEAF, width).transpose(0, 2, 1)
+        rows[filled:] = np.inf  # places without a center
+        low[block] = rows.reshape(count, LEAF, width).min(axis=1)
+        rows[filled:] = -np.inf
+        high[block] = rows.reshape(count, LEAF, width).max(axis=1)
+        own = np.zeros((count * LEAF, k))
+        own[:filled] = coefficients[some]
+        weights[block] = own.reshape(count, LEAF, k).transpose(0, 2, 1)
+        sizes[block] = np.abs(own).reshape(count, LEAF, k).sum(axis=1)
     group_high = np.where(np.isfinite(high), high, -np.inf).reshape(groups, LEAF, -1).max(axis=1)
     return Leaves(
-        centers=_transposed(by_leaf),
-        coefficients=_transposed(weights.reshape(-1, LEAF, weights.shape[1])),
+        centers=by_leaf,
+        coefficients=weights,
         low=_transposed(low.reshape(groups, LEAF, -1)),
         high=_transposed(high.reshape(groups, LEAF, -1)),
         weight=_transposed(sizes.reshape(groups, LEAF, -1)),
@@ -120,12 +127,16 @@ def _order(centers: FloatArray) -> NDArray[np.int64]:
         if count <= LEAF:
             continue
         part = order[start:stop]
-        rows = centers[part]
-        widest = int(np.argmax(rows.max(axis=0) - rows.min(axis=0)))
+        if count <= CENTERS_AT_ONCE:
+            rows = centers[part]
+            values = rows[:, int(np.argmax(rows.max(axis=0) - rows.min(axis=0)))]
+        else:  # a copy of all their features would take as much as the model
+            sides = [np.ptp(centers[part, j]) for j in range(centers.shape[1])]
+            values = centers[part, int(np.argmax(sides))]
         unit = LEAF * LEAF if count > LEAF * LEAF else LEAF
         units = (count + unit - 1) // unit
         middle = unit * ((units + 1) // 2)
-        order[start:stop] = part[np.argpartition(rows[:, widest], middle - 1)]
+        order[start:stop] = part[np.argpartition(values, middle - 1)]
         pending += [(start, start + middle), (start + middle, stop)]
     return order
 
