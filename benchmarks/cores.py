@@ -262,9 +262,9 @@ def page(found: dict[str, Any]) -> str:
         "",
         f"Nanoseconds per row in batches of up to {found['rows']:,} rows, of {SMALL_ROWS:,} rows, "
         f"and of {CALLERS} threads that ask for {SMALL_ROWS:,} rows each at the same time; "
-        f"microseconds of one row (median and 99th percentile of {DIFFERENT_ROWS:,} different ones), "
-        f"and per row where {CALLERS} threads ask for one each. Labels are equal to scikit-learn's. "
-        "scikit-learn-intelex runs in the same process, on the same cores. "
+        f"microseconds of one row (median and 99th percentile of {DIFFERENT_ROWS:,} different "
+        f"ones), and per row where {CALLERS} threads ask for one each. Labels are equal to "
+        "scikit-learn's. scikit-learn-intelex runs in the same process, on the same cores. "
         "`python -m benchmarks.cores` measures it again.",
         "",
         "![How much faster more threads are](../img/cores.svg)",

@@ -12,8 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelite as kl
+from kernelite.backends.cpu import one_pass
 from kernelite.backends.cpu.kernels.providers import jit_available
-from kernelite.backends.cpu.one_pass import FormPass, SumsPass, rule_numbers
+from kernelite.backends.cpu.one_pass import FormPass, Passed, SumsPass, open_rows, rule_numbers
 from kernelite.program.criteria import Margin, Proven, SameAnswer, Within, never
 from kernelite.support.errors import InputError
 
@@ -138,3 +139,20 @@ def test_what_was_settled_last_stands_for_a_probe() -> None:
     front.fill = lambda rows, *out: (calls.append(len(rows)), own(rows, *out))
     model.predict(X)
     assert calls == [len(X)]
+
+
+@pytest.mark.parametrize("most", [3, 64, 10_000])
+@pytest.mark.parametrize("at_once", [0, 1 << 13])
+def test_open_rows_are_listed_in_order(
+    most: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_pass, "LISTED_AT_ONCE", at_once)
+    for rows, share in ((X, 0.0), (X, 0.03), (X, 1.0), (np.tile(X, (5, 1)), 0.7)):
+        is_open = RNG.random(len(rows)) < share
+        found = Passed(np.empty(0, np.int64), np.empty((0, 1)), is_open, int(is_open.sum()), 0, 0)
+        parts = list(open_rows(rows, found, most))
+        assert all(len(index) == len(some) <= most for index, some in parts)
+        index = np.concatenate([np.empty(0, np.int64), *(index for index, _ in parts)])
+        np.testing.assert_array_equal(index, np.flatnonzero(is_open))
+        for index, some in parts:
+            np.testing.assert_array_equal(some, rows[index])

@@ -122,7 +122,8 @@ class PanelSums:
         if is_sparse(rows):
             rows = dense_block(rows, slice(None))
         kernel, fixed = self.calls[few]
-        share_rows(kernel, m, self.least_rows, np.ascontiguousarray(rows), *fixed, *out)
+        given = self.least_rows, np.ascontiguousarray(rows), *fixed, *out
+        share_rows(kernel, m, *given, held=self.held_rows)
         if self.rounding is not None:
             bounds += self.rounding.bounded(scores, squares)
 
@@ -139,7 +140,12 @@ class PanelSums:
     @cached_property
     def least_rows(self) -> int:
         """Rows that are worth a thread."""
-        return max(LEAST_ROWS, int(LEAST_WORK / max(self.panels.layout.shifted.size, 1)))
+        return max(LEAST_ROWS, self.held_rows)
+
+    @cached_property
+    def held_rows(self) -> int:
+        """Rows for which the interpreter's lock is kept: none of a large model's."""
+        return int(LEAST_WORK / max(self.panels.layout.shifted.size, 1))
 
 
 def rbf_sums(rounding: ExactRounding, layout: Layout, precision: Any) -> PanelSums | None:

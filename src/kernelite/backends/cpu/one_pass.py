@@ -10,7 +10,7 @@ Rows that stay open go through the cascade, whose stages and criteria are the tw
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -36,11 +36,13 @@ __all__ = [
     "SignLabels",
     "SumsPass",
     "labels_of",
+    "open_rows",
     "rule_numbers",
 ]
 
 PROBED_FROM, ALWAYS_PROBED = 512, 1 << 14  # rows of a batch from which some of them are probed
 MOST_PASSES = 16  # that are kept, since some criteria are made anew for each call
+LISTED_AT_ONCE = 1 << 13  # rows of which those that stay open are found by one thread
 ROWS_AT_ONCE = 1 << 16  # of sums: so many scores and bounds stay in cache until they are judged
 _WORD = 8  # bytes of a label that a kernel writes as it is
 NO_LABELS, NO_SCORES, NO_WORDS = np.empty(0, np.int64), np.empty((0, 1)), np.zeros(2, np.int64)
@@ -297,6 +299,25 @@ class SumsPass(OnePass):
         """None where the criterion takes more than numbers."""
         numbers = rule_numbers(criterion, bounded=True)
         return None if numbers is None else cls(sums, input_map, numbers, labels, np.inf, 32)
+
+
+def open_rows(
+    rows: FloatArray, found: Passed, most: int
+) -> Iterator[tuple[NDArray[np.intp], FloatArray]]:
+    """The numbers of rows that stay open, and these rows, at most so many at a time."""
+    if len(rows) <= LISTED_AT_ONCE and found.n_open <= most:
+        from kernelite.backends.cpu.kernels.judging import take_open
+
+        m, count = len(rows), found.n_open
+        index, some = np.empty(count, np.int64), np.empty((count, rows.shape[1]))
+        share_rows(take_open, m, m, found.is_open, rows, index, some, held=m)
+        yield index, some
+        return
+    from kernelite.backends.cpu.kernels.densify import take_rows
+
+    still = np.flatnonzero(found.is_open)
+    for part in row_blocks(len(still), most):
+        yield still[part], take_rows(rows, still[part])
 
 
 class _Passing(Protocol):

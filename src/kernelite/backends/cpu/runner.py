@@ -21,7 +21,7 @@ from kernelite.backends.cpu.exact import ExactEngine, SinglePrecision
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.local import NearCenters
 from kernelite.backends.cpu.mapped import MappedRows
-from kernelite.backends.cpu.one_pass import Finish, OnePass, Passed, Passes
+from kernelite.backends.cpu.one_pass import Finish, OnePass, Passed, Passes, open_rows
 from kernelite.backends.cpu.outside import OutsideRows, damped
 from kernelite.backends.cpu.sums import PartRows, PartsTogether
 from kernelite.backends.cpu.threads import map_blocks
@@ -161,12 +161,8 @@ class Runner:
         tally: Tally,
     ) -> None:
         """Put the answers of rows that a pass left open in their places."""
-        from kernelite.backends.cpu.kernels.densify import take_rows
-
-        still = np.flatnonzero(found.is_open)
-        for part in row_blocks(len(still), max(64, BLOCK_ELEMENTS // rows.shape[1])):
-            index = still[part]
-            scores = self._scores_left(take_rows(rows, index), criterion, tally)
+        for index, some in open_rows(rows, found, max(64, BLOCK_ELEMENTS // rows.shape[1])):
+            scores = self._scores_left(some, criterion, tally)
             if front.labels is None:
                 found.scores[index] = scores
             else:

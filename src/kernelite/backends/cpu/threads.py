@@ -41,8 +41,9 @@ __all__ = [
     "thread_count",
 ]
 
+QUICK_ROWS = 128  # where so many or more are worth a thread, less work than that is little
+LITTLE = 16  # elsewhere, so many times fewer rows than are worth a thread
 TURNS = 16  # in which a thread takes its rows, so that those which begin late take fewer
-LITTLE = 4  # so many times fewer rows than are worth a thread: the interpreter's lock is kept
 SHARES = 1.5  # of what is left, per thread, that the next one takes: more even, but more calls
 
 
@@ -85,15 +86,20 @@ def _shrinking(n_items: int, threads: int, least: int) -> list[slice]:
     return slices
 
 
-def share_rows(kernel: Any, n_rows: int, least: int, *arguments: Any) -> None:
+def share_rows(
+    kernel: Any, n_rows: int, least: int, *arguments: Any, held: int | None = None
+) -> None:
     """Call a kernel that is declared with `by_row` on all its rows, on all threads at once.
 
     A thread takes `least` rows or more at a time. The threads wait and take rows inside compiled
-    code (`kernels.pool`): Python is not asked between. Very few rows keep the interpreter's lock,
-    since many callers at once would wait for it longer than their rows take. All others count as
-    at work, also where they have one thread, so that those who come meanwhile ask for fewer.
+    code (`kernels.pool`): Python is not asked between. Up to `held` rows, some twenty or forty
+    microseconds of work, keep the interpreter's lock: if other threads want it, to hand it over and
+    to get it back takes longer. All others count as at work, also where they have one thread, so
+    that those who come meanwhile ask for fewer.
     """
-    if n_rows * LITTLE < least:  # a single row would feel the questions that follow
+    if held is None:  # few rows that are worth a thread may take any time
+        held = least - 1 if least >= QUICK_ROWS else least // LITTLE
+    if n_rows <= held:  # a single row would feel the questions that follow
         kernel.shared(-1, 0, *arguments)
         return
     threads = 1 if n_rows < 2 * least else min(_free(), n_rows // max(least, 1))

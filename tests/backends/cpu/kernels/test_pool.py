@@ -101,6 +101,35 @@ def test_callers_on_many_threads_and_one_thread() -> None:
         assert shared(rows, 16)[1][0] == len(rows)
 
 
+@pytest.mark.parametrize(("others", "share"), [([], 4), ([1], 2), ([3], 1), ([1, 1], 1), ([4], 1)])
+def test_a_caller_takes_its_share_of_the_cores(
+    others: list[int], share: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where others have one thread each: they will be back after their calls."""
+    monkeypatch.setattr(threads, "_at_work", dict(enumerate(others)))
+    assert threads._free() == share
+
+
+def test_little_work_keeps_the_interpreters_lock_and_one_thread_counts_as_work() -> None:
+    rows, asked = np.ones((50, 3)), []
+
+    class Counted:
+        @staticmethod
+        def shared(helpers: int, step: int, *_: object) -> None:
+            asked.append((helpers, step, len(threads._at_work)))
+
+        @staticmethod
+        def alone(*_: object) -> None:
+            asked.append(len(threads._at_work))
+
+    share_rows(Counted, len(rows), 128, rows)
+    share_rows(Counted, len(rows), 127, rows)  # each row may take long
+    share_rows(Counted, len(rows), 26, rows, held=50)
+    share_rows(Counted, 1, 24, rows)
+    assert asked == [(-1, 0, 0), 1, (-1, 0, 0), (-1, 0, 0)]
+    assert not threads._at_work
+
+
 FIRST_USE = """
 import threading
 import numpy as np

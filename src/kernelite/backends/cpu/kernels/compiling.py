@@ -33,6 +33,7 @@ __all__ = [
     "OPTIONS",
     "ArrayType",
     "Blocks",
+    "Bools",
     "Ints",
     "JitWarning",
     "KernelSource",
@@ -74,6 +75,7 @@ Ints: TypeAlias = Annotated[NDArray[np.int32], 1, "int32", False]
 Longs: TypeAlias = Annotated[NDArray[np.int64], 1, "int64", False]
 Singles: TypeAlias = Annotated[NDArray[np.float32], 1, "float32", False]
 SingleMatrix: TypeAlias = Annotated[NDArray[np.float32], 2, "float32", False]
+Bools: TypeAlias = Annotated[NDArray[np.bool_], 1, "bool", False]
 OutVector: TypeAlias = Annotated[FloatArray, 1, "float64", True]
 OutMatrix: TypeAlias = Annotated[FloatArray, 2, "float64", True]
 OutBools: TypeAlias = Annotated[NDArray[np.bool_], 1, "bool", True]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kernelite.backends.cpu.kernels.compiling import (
+    Bools,
     Longs,
     Matrix,
     OutBools,
@@ -36,6 +37,7 @@ __all__ = [
     "judge_tile",
     "label_rows",
     "settle_rows",
+    "take_open",
 ]
 
 ROWS_PER_THREAD = 1 << 16  # some twenty microseconds
@@ -106,6 +108,21 @@ def judge_tile(
             beyond = beyond | (closed & (score == threshold))
             answers[start + r] = first if beyond else second
     return n_open, outside, unknown
+
+
+@kernel(by_row=("is_open",))
+def take_open(is_open: Bools, rows: Matrix, index: OutLongs, out: OutMatrix) -> None:
+    """The numbers of open rows, and these rows, as many as there is room for.
+
+    It is called for all rows at once; NumPy's own way gives the interpreter's lock up twice.
+    """
+    count = 0
+    for i in range(len(is_open)):
+        if is_open[i] and count < len(index):
+            index[count] = i
+            for j in range(rows.shape[1]):
+                out[count, j] = rows[i, j]
+            count += 1
 
 
 @kernel(by_row=("scores", "bounds", "answers", "is_open"))
