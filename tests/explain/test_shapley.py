@@ -316,6 +316,27 @@ def test_what_cannot_be_explained_says_what_to_do_instead() -> None:
         bare.shap_values(X[:1], X)
 
 
+def test_columns_behind_a_transformer_that_was_kept_are_one_player() -> None:
+    """Nobody knows which features it makes of which columns, or how many."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MinMaxScaler, StandardScaler
+    from sklearn.svm import SVR
+
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 3))
+    clipped = MinMaxScaler(clip=True)
+    some = make_column_transformer((clipped, [0, 1]), (StandardScaler(), [2]))
+    for first in (clipped, some, make_pipeline(clipped, StandardScaler())):
+        model = make_pipeline(first, SVR()).fit(X, X[:, 0])
+        fast = kl.compile(model, X, guarantee="exact")
+        with pytest.raises(UnsupportedModelError, match="groups="):
+            fast.shap_values(X[:2], X)
+        found = fast.shap_values(X[:2], X, groups={"all": [0, 1, 2]})
+        total = found.base_values + found.values.sum(axis=1)
+        assert np.allclose(total, model.predict(X[:2]))
+
+
 @pytest.mark.parametrize("offset", [1e6, 1e13, 1e16])
 def test_bounds_hold_behind_a_scaler_of_data_far_from_zero(offset: float) -> None:
     """The exact model scales rows in real arithmetic; a mapped row is off by 5 units."""

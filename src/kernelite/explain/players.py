@@ -70,8 +70,8 @@ def players_of(
 def _refuse_mixed(names: list[str]) -> None:
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     raise UnsupportedModelError(
-        f"a step before this model mixes the columns {shown}, so that they cannot be told apart; "
-        "pass them as one player by `groups=`, or explain the last step of the pipeline on "
+        f"a step before this model mixes the columns {shown}, or may do so: they cannot be told "
+        "apart; pass them as one player by `groups=`, or explain the last step of the pipeline on "
         "transformed rows."
     )
 

@@ -27,7 +27,7 @@ from kernelite.machine.kernels import (
     Rbf,
     SumKernel,
 )
-from kernelite.machine.preparation import Preparation, Selection
+from kernelite.machine.preparation import Kept, Preparation, Selection
 from kernelite.machine.preparation.columns import Columns
 from kernelite.machine.preparation.encoding import Bins, OneHot, Ordinal
 from kernelite.machine.preparation.missing import Impute, Missing
@@ -241,20 +241,29 @@ def origins(model: ModelFields, machine: ModelFields) -> list[frozenset[int]]:
     if machine is not model:
         steps += machine.preparation.steps
     width = model.n_features_in_
-    found = [frozenset((column,)) for column in range(width)]
+    assert machine.expansion is not None
+    found: list[frozenset[int]] | None = [frozenset((column,)) for column in range(width)]
     for step in steps:
-        found = _through(step, found)
+        found = None if found is None else _through(step, found)
+    if found is None:
+        return [frozenset(range(width))] * machine.expansion.n_features
+    assert len(found) == machine.expansion.n_features
     return found
 
 
-def _through(step: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    """What the features behind a step are made of, from what those before it are made of."""
+def _through(step: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]] | None:
+    """What the features behind a step are made of, from what those before it are made of.
+
+    None where nobody knows: behind a transformer that was kept as it is.
+    """
     if isinstance(step, AffineMap | OwnScaling | Threshold | PowerMap | QuantileMap | Ordinal):
         return list(given)
     if isinstance(step, Selection):
         return [given[column] for column in step.columns]
     if isinstance(step, Columns):
-        return [one for branch in step.branches for one in _through_branch(branch, given)]
+        branches = [_through_branch(branch, given) for branch in step.branches]
+        known = [branch for branch in branches if branch is not None]
+        return [one for branch in known for one in branch] if len(known) == len(branches) else None
     if isinstance(step, OneHot):
         return _repeated(given, [categories.width for categories in step.columns])
     if isinstance(step, Bins):
@@ -262,15 +271,19 @@ def _through(step: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]]
     if isinstance(step, Missing):
         return [given[column] for column in step.shown]
     if isinstance(step, Impute):
-        return [given[column] for column in step.columns] + _through(step.missing, given)
-    mixed = frozenset().union(*given)  # a projection, a norm, a transformer that was kept
-    return [mixed] * step.n_out if hasattr(step, "n_out") else []
+        missing = _through(step.missing, given)
+        assert missing is not None
+        return [given[column] for column in step.columns] + missing
+    if isinstance(step, Kept):
+        return None
+    mixed = frozenset().union(*given)  # a projection, a norm, products of columns
+    return [mixed] * step.n_out
 
 
-def _through_branch(branch: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    found = [given[column] for column in branch.columns]
+def _through_branch(branch: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]] | None:
+    found: list[frozenset[int]] | None = [given[column] for column in branch.columns]
     for step in branch.steps:
-        found = _through(step, found)
+        found = None if found is None else _through(step, found)
     return found
 
 
