@@ -277,6 +277,32 @@ def test_careless_options_get_a_sentence(small: Any, options: Any, said: str) ->
         small.shap_values(np.zeros((1, 3)), np.ones((2, 3)), **options)
 
 
+def test_a_device_without_torch_gets_a_sentence(
+    small: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    for name in ("torch", "kernelite.backends.torch.shapley"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match="pip install"):
+        small.shap_values(np.zeros((1, 3)), np.ones((2, 3)), device="cuda")
+
+
+def test_other_columns_are_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    from sklearn.svm import SVR
+
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(30, 2)), columns=["a", "b"])
+    fast = kl.compile(SVR().fit(X, X["a"]), X)
+    other = X.rename(columns={"b": "c"})
+    with pytest.raises(InputError, match="`background`"):
+        fast.shap_values(X[:1], other)
+    with pytest.raises(InputError, match="`X`"):
+        fast.shap_values(other[:1], X)
+    with pytest.raises(InputError, match="`background` must be in the same order"):
+        fast.shap_values(X[:1], X[["b", "a"]])
+
+
 def test_rows_with_nan_and_other_widths_are_refused(small: Any) -> None:
     with pytest.raises(InputError, match="`X`"):
         small.shap_values(np.full((1, 3), np.nan), np.ones((2, 3)))

@@ -17,7 +17,7 @@ from kernelite.explain.quadrature import Rules, rules
 from kernelite.explain.terms import PolynomialTerm, ProductTerm, SeenBy
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.polynomial_term import PolynomialTail
-from kernelite.support.errors import UnsupportedModelError
+from kernelite.support.errors import UnsupportedModelError, missing_extra
 from kernelite.support.terminal import Progress
 
 __all__ = ["Products", "Sums", "add_polynomial", "add_products", "add_tail"]
@@ -132,8 +132,12 @@ def _products(
     """Of a term whose `relative` says all that exponents err by."""
     moves = own.expansion.known.centers
     if device is not None:
-        from kernelite.backends.torch.shapley import DeviceProducts
-
+        try:
+            from kernelite.backends.torch.shapley import DeviceProducts
+        except ImportError as error:
+            raise missing_extra(
+                "Shapley values on a device need torch", "torch", "torch"
+            ) from error
         return DeviceProducts.of(term, player, p, moves, device)
     if not jit_available():
         raise UnsupportedModelError("Shapley values need numba, which is missing or switched off.")
