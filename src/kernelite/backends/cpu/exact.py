@@ -9,7 +9,7 @@ products lose digits, before all that is left goes by differences.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -33,8 +33,7 @@ from kernelite.support.records import dataclass
 __all__ = [
     "DoublePrecision",
     "ExactEngine",
-    "QuickExponentials",
-    "SinglePrecision",
+    "FewerDigits",
     "as_dense",
 ]
 
@@ -67,6 +66,7 @@ class ExactEngine:
 
     expansion: KernelExpansion
     mapped: bool = False
+    steady: ClassVar[bool] = False  # rows of few entries are taken by these, if most rows are such
 
     @classmethod
     def prepare(cls, expansion: KernelExpansion, *, mapped: bool = False) -> ExactEngine:
@@ -154,6 +154,34 @@ class ExactEngine:
         return None if layout is None else FusedPairs.prepare(self.dense.rounding, layout)
 
     @property
+    def n_numbers(self) -> int:
+        """Numbers of all centers."""
+        return int(self.expansion.centers.size)
+
+    @property
+    def doubles_are_quick(self) -> bool:
+        """Whether labels in doubles take no longer than with quick exponentials."""
+        return self.dense.fused is not None
+
+    def fewer_digits(
+        self, rows: Rows, criterion: Criterion, *, quick: bool
+    ) -> tuple[PanelSums | SinglePacked, Any] | None:
+        """What sums up one output, with no more digits than surely suffice, and rows as it takes.
+
+        None where nothing does, or what serves such rows in doubles is faster. Tangents have the
+        tighter bounds for values; they are taken where plain sums may not suffice.
+        """
+        engine, taken = self.engine_for(rows)
+        plain: PanelSums | SinglePacked | None = self.quickest if quick else self.single
+        sums, labels = plain, criterion.labels_alone
+        if quick and not (plain is not None and _surely(plain, criterion)):
+            sums = self.quick
+        elif not (quick or labels or (plain is not None and _surely(plain, criterion))):
+            sums = plain if self.tangent is None else self.tangent
+        by_panels = engine is self.dense or (self.entries_pay and (labels or sums is self.tangent))
+        return None if sums is None or not by_panels else (sums, taken)
+
+    @property
     def takes_sparse(self) -> bool:
         """Whether sparse rows may stay so."""
         return self.sparse is not None or isinstance(self.dense, LinearExact)
@@ -200,38 +228,65 @@ class ExactEngine:
         return sparse, csr_array(rows)
 
 
+class ShortSums(Protocol):
+    """Sums in fewer digits than doubles have, laid out once."""
+
+    @property
+    def most_error(self) -> float:
+        """The bound of a row as far away as any center is; infinite where that is not known."""
+        ...
+
+    def run(self, rows: Any) -> tuple[FloatArray, FloatArray]:
+        """Scores and bounds, each of shape (m, k)."""
+        ...
+
+
+class ShortEngine(Protocol):
+    """What has sums in fewer digits: of one model, or of several on the same rows."""
+
+    steady: ClassVar[bool]
+    """Whether a row's bound is the same whatever rows stand beside it."""
+
+    @property
+    def n_numbers(self) -> int:
+        """Of all centers."""
+        ...
+
+    @property
+    def doubles_are_quick(self) -> bool:
+        """Whether labels in doubles take no longer than with quick exponentials."""
+        ...
+
+    def fewer_digits(
+        self, rows: Block, criterion: Criterion, *, quick: bool
+    ) -> tuple[ShortSums, Any] | None:
+        """What sums up, and the rows as it takes them; None where doubles are faster."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
-class SinglePrecision:
-    """One output's sums in single precision: for labels, and for values where told so.
+class FewerDigits:
+    """Sums in single precision, or in doubles with quick exponentials: as much as is asked for.
 
     Parameters
     ----------
-    engine : ExactEngine
+    engine : ShortEngine
+    quick : bool
+        Whether in doubles, with exponentials of digits enough for a tolerance or a label.
     values : bool
         Whether values are served too: where no form came before. The model must be large enough to
         give them fewer digits; so for the decision values of labels.
     """
 
-    engine: ExactEngine
+    engine: ShortEngine
+    quick: bool
     values: bool = False
-    name: ClassVar[str] = SINGLE
     accepts_all = False
 
-    def sums(self, criterion: Criterion) -> Any:
-        """What sums up; None where nothing does.
-
-        Tangents have the tighter bounds for values; they are taken where others may not suffice.
-        """
-        single = self.engine.single
-        if criterion.labels_alone or (single is not None and _surely(single, criterion)):
-            return single
-        tangent = self.engine.tangent
-        return single if tangent is None else tangent
-
-    def takes(self, sums: Any, engine: Any, criterion: Criterion) -> bool:
-        """Whether sums in panels are faster than what serves such rows in doubles."""
-        by_entries = criterion.labels_alone or sums is self.engine.tangent
-        return engine is self.engine.dense or (by_entries and self.engine.entries_pay)
+    @property
+    def name(self) -> str:
+        """What statistics call it."""
+        return QUICK if self.quick else SINGLE
 
     def run(
         self,
@@ -243,22 +298,21 @@ class SinglePrecision:
         """Scores and bounds, where they are good enough for what is asked and settle enough."""
         if criterion is None or not self._serves(criterion):
             return None
-        engine, taken = self.engine.engine_for(rows)
-        sums = self.sums(criterion)
-        if sums is None or not self.takes(sums, engine, criterion):
+        found = self.engine.fewer_digits(rows, criterion, quick=self.quick)
+        if found is None or not _pays(*found, criterion):
             return None
-        if not self._pays(sums, taken, criterion):
-            return None
-        scores, bounds = sums.run(taken)
-        return Bounded(scores, bounds, finite_if_bounded=True)
+        sums, taken = found
+        return Bounded(*sums.run(taken), finite_if_bounded=True)
 
     def one_pass(
         self, input_map: AffineMap | None, criterion: Criterion | None, labels: SignLabels | None
     ) -> SumsPass | None:
         """What takes dense rows through this stage and a label's criterion; None: nothing."""
-        if criterion is None or not criterion.labels_alone or labels is None:
+        if self.quick or criterion is None or not criterion.labels_alone or labels is None:
             return None
-        single = self.engine.single if self.engine.sparse is None else None
+        engine, single = self.engine, None
+        if isinstance(engine, ExactEngine) and engine.sparse is None:
+            single = engine.single
         if not isinstance(single, PanelSums):
             return None
         return SumsPass.of(single, input_map, criterion, labels)
@@ -270,53 +324,34 @@ class SinglePrecision:
         """
         if criterion is None or criterion.labels_alone or not self._serves(criterion):
             return None
-        engine, taken = self.engine.engine_for(rows)
-        sums = self.sums(criterion)
-        if sums is None or not self.takes(sums, engine, criterion):
+        found = self.engine.fewer_digits(rows, criterion, quick=self.quick)
+        if found is None:
             return None
-        if (limits := criterion.value_bounds) is not None:
+        sums, taken = found
+        if (limits := criterion.value_bounds) is not None and not self.engine.steady:
             return np.broadcast_to(limits, (taken.shape[0], len(limits))).copy()
         scores, bounds = sums.run(taken)
         return np.where(criterion(scores, bounds)[:, None], bounds, 0.0)
 
     def _serves(self, criterion: Criterion) -> bool:
         if criterion.labels_alone:
-            return True
-        large = self.engine.expansion.centers.size >= FEWEST_NUMBERS
+            return not (self.quick and self.engine.doubles_are_quick)
         wanted = self.values or criterion.labels_and_values
-        return wanted and large and criterion.asks_values
-
-    def _pays(self, sums: Any, rows: Rows, criterion: Criterion) -> bool:
-        """Whether it settles enough, as some of the rows show."""
-        # What values ask of a bound is the same for all rows: two of them show enough.
-        if rows.shape[0] < ROWS_PER_TRIED * (TRIED_ROWS if criterion.labels_alone else 2):
-            return True
-        some = rows[:: max(ROWS_PER_TRIED, rows.shape[0] // TRIED_ROWS)]
-        return float(criterion(*sums.run(some)).mean()) >= WORTHWHILE_SHARE
+        return wanted and criterion.asks_values and self.engine.n_numbers >= FEWEST_NUMBERS
 
 
-class QuickExponentials(SinglePrecision):
-    """One output in doubles, with exponentials of digits enough for a tolerance or a label."""
-
-    name: ClassVar[str] = QUICK
-
-    def sums(self, criterion: Criterion) -> PanelSums | None:
-        """What sums up, with the quickest exponentials that surely suffice; None where nothing."""
-        quickest = self.engine.quickest
-        enough = quickest is not None and _surely(quickest, criterion)
-        return quickest if enough else self.engine.quick
-
-    def _serves(self, criterion: Criterion) -> bool:
-        """Not for labels alone where double precision is as fast, and settles more of them."""
-        if criterion.labels_alone and self.engine.dense.fused is not None:
-            return False
-        return super()._serves(criterion)
-
-    def _pays(self, sums: Any, rows: Rows, criterion: Criterion) -> bool:
-        return _surely(sums, criterion) or super()._pays(sums, rows, criterion)
+def _pays(sums: ShortSums, rows: Rows, criterion: Criterion) -> bool:
+    """Whether sums settle enough, surely or as some of the rows show."""
+    # What values ask of a bound is the same for all rows: two of them show enough.
+    if rows.shape[0] < ROWS_PER_TRIED * (TRIED_ROWS if criterion.labels_alone else 2):
+        return True
+    if _surely(sums, criterion):
+        return True
+    some = rows[:: max(ROWS_PER_TRIED, rows.shape[0] // TRIED_ROWS)]
+    return float(criterion(*sums.run(some)).mean()) >= WORTHWHILE_SHARE
 
 
-def _surely(sums: Any, criterion: Criterion) -> bool:
+def _surely(sums: ShortSums, criterion: Criterion) -> bool:
     """Whether sums of one output are good enough for the values of all but outlying rows."""
     limits = criterion.value_bounds
     if limits is None or len(limits) != 1:

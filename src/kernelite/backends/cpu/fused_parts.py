@@ -7,9 +7,10 @@ with its own bound. Scores that share an output are added up, and the bounds hol
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ from kernelite.backends.cpu.fused_sums import LEAST_ROWS, LEAST_WORK, MOST_NUMBE
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.panels import Layout, aligned, middle
 from kernelite.backends.cpu.threads import share_rows
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray, is_sparse
+from kernelite.program.criteria import Criterion
 from kernelite.series.rounding import sum_error
 from kernelite.support.records import dataclass
 
@@ -46,6 +48,8 @@ class PartsLayout:
     roundings: tuple[ExactRounding, ...]
     outputs: NDArray[np.int64]
     n_outputs: int
+    steady: ClassVar[bool] = True
+    doubles_are_quick: ClassVar[bool] = False
 
     @classmethod
     def of(
@@ -81,6 +85,13 @@ class PartsLayout:
         """Numbers of all centers."""
         return sum(layout.shifted.size for layout in self.layouts)
 
+    def fewer_digits(
+        self, rows: Any, criterion: Criterion, *, quick: bool
+    ) -> tuple[FusedParts, FloatArray] | None:
+        """What sums up all machines, and the rows that they share, if these are dense."""
+        sums, shared = self.quick if quick else self.single, rows.rows[0]
+        return None if sums is None or is_sparse(shared) else (sums, shared)
+
     @cached_property
     def single(self) -> FusedParts | None:
         """In single precision."""
@@ -112,6 +123,7 @@ class FusedParts:
     parts: PartsLayout
     kernel: Any
     fixed: tuple[Any, ...]
+    most_error: ClassVar[float] = math.inf  # not known
 
     @classmethod
     def prepare(cls, parts: PartsLayout, precision: Any) -> FusedParts | None:

@@ -335,7 +335,7 @@ class Passes:
 
     Parameters
     ----------
-    stage : FirstForms or SinglePrecision
+    stage : FirstForms or FewerDigits
     input_map : AffineMap, optional
         Through which rows come.
     """

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS, blocks_of
-from kernelite.backends.cpu.exact import ExactEngine, SinglePrecision
+from kernelite.backends.cpu.exact import ExactEngine, FewerDigits
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.local import NearCenters
 from kernelite.backends.cpu.mapped import MappedRows
 from kernelite.backends.cpu.one_pass import Finish, OnePass, Passed, Passes, open_rows
 from kernelite.backends.cpu.outside import OutsideRows, damped
-from kernelite.backends.cpu.sums import PartRows, PartsTogether
+from kernelite.backends.cpu.sums import PartRows
 from kernelite.backends.cpu.threads import map_blocks
 from kernelite.backends.cpu.tiers import FirstForms
 from kernelite.backends.cpu.winners import WinnersPairs
@@ -67,13 +67,13 @@ class Runner:
         Of a sum: what maps the rows of each part.
     forms : FirstForms, optional
         The first stage, where it is one of forms.
-    first : FirstForms or SinglePrecision, optional
+    first : FirstForms or FewerDigits, optional
         The first stage, where one pass may take rows through it.
     near : NearCenters, optional
         The first stage, where it is this one.
     pairs : WinnersPairs, optional
         Likewise.
-    together : tuple of PartsTogether
+    together : tuple of FewerDigits
         Of a sum whose parts see the same rows: what takes one row through all of them in one call.
     """
 
@@ -84,10 +84,10 @@ class Runner:
     tail: PolynomialTail | None = None
     parts: tuple[Runner, ...] = ()
     forms: FirstForms | None = None
-    first: FirstForms | SinglePrecision | None = None
+    first: FirstForms | FewerDigits | None = None
     near: NearCenters | None = None
     pairs: WinnersPairs | None = None
-    together: tuple[PartsTogether, ...] = ()
+    together: tuple[FewerDigits, ...] = ()
 
     # Blocks of rows ---------------------------------------------------------------------------
 

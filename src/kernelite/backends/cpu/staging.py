@@ -10,12 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.exact import (
-    DoublePrecision,
-    ExactEngine,
-    QuickExponentials,
-    SinglePrecision,
-)
+from kernelite.backends.cpu.exact import DoublePrecision, ExactEngine, FewerDigits
 from kernelite.backends.cpu.fused_parts import PartsLayout
 from kernelite.backends.cpu.judging import judge_here
 from kernelite.backends.cpu.local import LocalEngine, NearCenters
@@ -67,12 +62,12 @@ def stage_engine(
     stages: list[Stage] = [*forms] if near is None else [*forms, near]
     k = engine.expansion.n_outputs
     formed = forms[0] if forms else None
-    first: FirstForms | SinglePrecision | None = formed
+    first: FirstForms | FewerDigits | None = formed
     if k == 1:
         values = not stages and tail is None
-        single = SinglePrecision(engine, values)
+        single, quick = (FewerDigits(engine, quick, values) for quick in (False, True))
         first = first if stages else single
-        stages += [single, QuickExponentials(engine, values)]
+        stages += [single, quick]
     pairs = None
     if k > 1 and not stages and tail is None and engine.expansion.voting_classes is not None:
         pairs = WinnersPairs(engine)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.fused_parts import FusedParts, PartsLayout
+from kernelite.backends.cpu.exact import FewerDigits
+from kernelite.backends.cpu.fused_parts import PartsLayout
 from kernelite.backends.cpu.local import NearCenters
 from kernelite.backends.cpu.tiers import FirstForms
-from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
-from kernelite.program.bounded import EXACT, FIRST, QUICK, SINGLE, Bounded, spelled_out
+from kernelite.data.rows.inputs import FloatArray, Rows
+from kernelite.program.bounded import EXACT, FIRST, Bounded, spelled_out
 from kernelite.program.cascade import Cascade
 from kernelite.program.criteria import Criterion
 from kernelite.series.rounding import sum_error
@@ -25,15 +26,11 @@ __all__ = [
     "PartRows",
     "PartStages",
     "PartsExactly",
-    "PartsTogether",
     "SumOfParts",
     "sum_stages",
     "together_stages",
 ]
 
-TRIED, APART = 32, 16  # rows that show whether a stage settles enough of them, one of so many
-WORTH = 0.5  # share of rows that a stage must settle there
-FEWEST_NUMBERS = 1 << 11  # of centers, from which values are taken from fewer digits
 FEW = 16  # rows for which judging takes longer than evaluating one more part
 
 
@@ -225,72 +222,11 @@ class PartsExactly:
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class PartsTogether:
-    """All parts in one call, in fewer digits than doubles have: where their rows are the same.
-
-    Parameters
-    ----------
-    parts : PartsLayout
-    quick : bool
-        Whether in doubles with quick exponentials, not in single precision.
-    """
-
-    parts: PartsLayout
-    quick: bool
-    accepts_all = False
-
-    @property
-    def name(self) -> str:
-        """What statistics call it."""
-        return QUICK if self.quick else SINGLE
-
-    def run(
-        self,
-        rows: PartRows,
-        criterion: Criterion | None,
-        previous: Bounded | None = None,
-        into: FloatArray | None = None,
-    ) -> Bounded | None:
-        """Scores and bounds, where they settle enough of the rows."""
-        own = rows.rows[0]
-        if criterion is None or not self.serves(criterion) or is_sparse(own):
-            return None
-        sums = self.sums
-        if sums is None:
-            return None
-        if len(own) >= APART * TRIED:
-            some = own[:: max(APART, len(own) // TRIED)]
-            if float(criterion(*sums.run(some)).mean()) < WORTH:
-                return None
-        scores, bounds = sums.run(own)
-        return Bounded(scores, bounds, finite_if_bounded=True)
-
-    def bound(self, rows: PartRows, criterion: Criterion | None) -> FloatArray | None:
-        """Of values: its own bound where it settles the row."""
-        if criterion is None or criterion.labels_alone or not self.serves(criterion):
-            return None
-        own, sums = rows.rows[0], self.sums
-        if is_sparse(own) or sums is None:
-            return None
-        scores, bounds = sums.run(own)
-        return np.where(criterion(scores, bounds)[:, None], bounds, 0.0)
-
-    @property
-    def sums(self) -> FusedParts | None:
-        """What sums up; None where numbers would not fit."""
-        return self.parts.quick if self.quick else self.parts.single
-
-    def serves(self, criterion: Criterion) -> bool:
-        """Whether its digits are enough for what is asked: labels, or values of large models."""
-        if criterion.labels_alone:
-            return True
-        return criterion.asks_values and self.parts.n_numbers >= FEWEST_NUMBERS
-
-
-def together_stages(parts: PartsLayout | None) -> tuple[PartsTogether, ...]:
+def together_stages(parts: PartsLayout | None) -> tuple[FewerDigits, ...]:
     """Single precision, then quick exponentials; none where parts cannot be summed together."""
-    return () if parts is None else (PartsTogether(parts, False), PartsTogether(parts, True))
+    if parts is None:
+        return ()
+    return tuple(FewerDigits(parts, quick, values=True) for quick in (False, True))
 
 
 def _spelled(found: Bounded) -> Bounded:
