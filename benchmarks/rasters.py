@@ -1,6 +1,6 @@
 """A whole tile: every pixel of a generated scene, against scikit-learn on a part of it.
 
-    python -m benchmarks.rasters [--side 10980] [--bands 10] [--folder DIR]
+    python -m benchmarks.rasters [--side 10980] [--bands 10] [--results DIR]
 
 The scene is as large as one tile of Sentinel-2: smooth fields with noise, of which one corner is no
 data. A default SVC on scaled bands of six classes is compiled, labels are compared with
@@ -10,7 +10,9 @@ scikit-learn's on some pixels, then the whole file is predicted. Results: result
 from __future__ import annotations
 
 import argparse
-import resource
+import json
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter
@@ -25,7 +27,6 @@ from sklearn.svm import SVC
 import kernelite as kl
 from benchmarks import results
 from benchmarks.settings import PRESETS
-from kernelite.data.scoring.rasters import predict_raster
 
 __all__ = ["main", "measure"]
 
@@ -34,6 +35,22 @@ NODATA = 65535
 CLASSES = 6
 TRAINED_PIXELS = 2_000
 COMPARED_PIXELS = 20_000
+
+
+PREDICT = """
+import json, resource, sys
+from time import perf_counter
+import kernelite as kl
+from kernelite.data.scoring.rasters import predict_raster
+model = kl.load(sys.argv[1])
+started = perf_counter()
+pixels, stats = predict_raster(model, sys.argv[2], sys.argv[3])
+seconds = perf_counter() - started
+most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+found = {"pixels": pixels, "seconds": seconds, "stages": dict(stats.stages), "megabytes": most}
+print(json.dumps(found))
+"""
+# A process of its own, so that its memory is that of predicting.
 
 
 def write_scene(path: Path, side: int, bands: int) -> None:
@@ -70,8 +87,9 @@ def some_pixels(path: Path, count: int) -> Any:
     with rasterio.open(path) as file:
         high = min(file.height // 2, -(-count // file.width) + 90 * 4)
         window = rasterio.windows.Window(0, file.height // 2, file.width, high)
-        cube = file.read(window=window).reshape(file.count, -1).T.astype(float)
-    return cube[np.random.default_rng(1).choice(len(cube), min(count, len(cube)), replace=False)]
+        cube = file.read(window=window).reshape(file.count, -1).T
+    chosen = np.random.default_rng(1).choice(len(cube), min(count, len(cube)), replace=False)
+    return cube[chosen].astype(float)
 
 
 def measure(side: int, bands: int, folder: Path) -> dict[str, Any]:
@@ -90,9 +108,13 @@ def measure(side: int, bands: int, folder: Path) -> dict[str, Any]:
     theirs = (perf_counter() - started) / len(pixels)
     if (fast.predict(pixels) != expected).any():
         raise SystemExit("labels differ from scikit-learn's")
-    started = perf_counter()
-    predicted, stats = predict_raster(fast, str(scene), str(out))
-    seconds = perf_counter() - started
+    fast.save(folder / "model.kernelite")
+    files = [str(folder / "model.kernelite"), str(scene), str(out)]
+    done = subprocess.run(
+        [sys.executable, "-c", PREDICT, *files], capture_output=True, text=True, check=True
+    )
+    told = json.loads(done.stdout)
+    predicted, seconds = told["pixels"], told["seconds"]
     return {
         "side": side,
         "bands": bands,
@@ -100,10 +122,10 @@ def measure(side: int, bands: int, folder: Path) -> dict[str, Any]:
         "support_vectors": int(fitted[-1].n_support_.sum()),
         "pixels": predicted,
         "seconds": seconds,
-        "stages": dict(stats.stages),
+        "stages": told["stages"],
         "sklearn_seconds_of_the_scene": theirs * predicted,
         "times": theirs * predicted / seconds,
-        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "megabytes": told["megabytes"],
     }
 
 
@@ -119,7 +141,8 @@ def main() -> None:
     print(
         f"{found['pixels']:,} pixels of {found['bands']} bands, {found['support_vectors']:,} "
         f"support vectors: {found['seconds']:.0f} s with reading and writing; scikit-learn alone "
-        f"{found['sklearn_seconds_of_the_scene']:,.0f} s ({found['times']:.0f} times)"
+        f"{found['sklearn_seconds_of_the_scene']:,.0f} s ({found['times']:.0f} times); "
+        f"{found['megabytes']:,.0f} MB at most"
     )
     results.save("rasters", found, PRESETS["full"], "full", args.results)
 

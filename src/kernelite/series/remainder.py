@@ -125,8 +125,9 @@ def lower_gamma(order: int, x: FloatArray, arithmetic: Arithmetic = NUMPY) -> Fl
     for power in range(order - 3, -1, -1):
         head = head * t + 1.0 / math.factorial(power)
     with np.errstate(under="ignore"):
-        small = series * xp.exp(-xp.minimum(x, limit)) * (1.0 / math.factorial(order))
-        bound = xp.where(x < limit, small, 1.0 - xp.exp(-t) * head)
+        e = xp.exp(-xp.minimum(x, 800.0))  # on either side of the limit
+        small = series * e * (1.0 / math.factorial(order))
+        bound = xp.where(x < limit, small, 1.0 - e * head)
     # exp(-t) head errs by the exponential's units and 12 more, and 1 - exp(-t) head >= 0.0189 for
     # order <= 4 and t >= 1; for orders up to 12 and t >= 16 it is at least 0.8. The series rounds
     # by 2 x + 20 units at most.

@@ -328,6 +328,17 @@ class TorchOps:
         top = torch.topk(x.tensor, 2, dim=1).values
         return TensorValue(top[:, 0]), TensorValue(top[:, 1])
 
+    def iterate(
+        self, step: Any, state: TensorValue, given: Sequence[TensorValue], most: int
+    ) -> TensorValue:
+        """Rows of `state`, each changed by `step` while it says so, `most` times at most."""
+        for _ in range(most):
+            new, running = step(state, *given)
+            if not bool(running.tensor.any()):
+                break
+            state = self.where(running[:, None], new, state)
+        return state
+
     def function(self, name: str, x: TensorValue) -> TensorValue:
         """An elementary function by NumPy's name."""
         if name == "cbrt":

@@ -22,7 +22,7 @@ from kernelite.machine.heads import (
     LatentHead,
     LinearHead,
 )
-from kernelite.machine.heads.pairwise import pair_probabilities, pairs
+from kernelite.machine.heads.pairwise import couple_pairs, pair_probabilities, pairs
 from kernelite.machine.heads.values import SMALLEST_SUM
 from kernelite.program.criteria import predict_criterion
 from kernelite.support.errors import KerneliteError, UnsupportedModelError
@@ -94,29 +94,9 @@ def _of_pairs(head: ClassifierHead, scores: Tensor) -> Tensor:
 
 
 def _coupled(head: ClassifierHead, scores: Tensor) -> Tensor:
-    """`machine.heads.pairwise.couple` in torch operations: shape (m, K)."""
-    K, first = head.n_classes, _of_pairs(head, scores)
-    r = torch.zeros(len(scores), K, K, dtype=torch.float64, device=scores.device)
-    for pair, (i, j) in enumerate(pairs(K)):
-        r[:, i, j], r[:, j, i] = first[:, pair], 1.0 - first[:, pair]
-    Q = -r * r.transpose(1, 2) + torch.diag_embed(r.square().sum(dim=1))
-    p = torch.full((len(scores), K), 1.0 / K, dtype=torch.float64, device=scores.device)
-    for _ in range(max(100, K)):
-        Qp = (Q @ p[:, :, None])[:, :, 0]
-        pQp = (p * Qp).sum(dim=1)
-        running = ~((Qp - pQp[:, None]).abs().amax(dim=1) < 0.005 / K)
-        if not running.any():
-            break
-        moved = p
-        for t in range(K):
-            delta = (pQp - Qp[:, t]) / Q[:, t, t]
-            scale = 1.0 + delta
-            pQp = (pQp + delta * (delta * Q[:, t, t] + 2.0 * Qp[:, t])) / scale / scale
-            Qp = (Qp + delta[:, None] * Q[:, t]) / scale[:, None]
-            moved = torch.cat([moved[:, :t], (moved[:, t] + delta)[:, None], moved[:, t + 1 :]], 1)
-            moved = moved / scale[:, None]
-        p = torch.where(running[:, None], moved, p)
-    return p
+    """Coupled by the definition, on tensors: shape (m, K)."""
+    couple: Formula = couple_pairs
+    return couple(TensorValue(_of_pairs(head, scores)), head.n_classes).tensor
 
 
 class TwoClasses(TorchHead):
