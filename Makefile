@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .NOTPARALLEL:
-.PHONY: demo test campaign test-kernels test-torch fuzz soak attack mutants prove coverage lock lint docs docs-test bench paper wheels release-check clean
+.PHONY: demo test campaign test-kernels test-aarch64 families test-torch fuzz soak attack mutants prove coverage lock lint docs docs-test bench paper wheels release-check clean
 
 demo: $(VENV)/.installed-demo $(VENV)/.kernels
 	$(BIN)/kernelite demo
@@ -35,6 +35,23 @@ test-kernels: $(VENV)/.installed-dev
 		echo "Kernels by $$kernels:"; \
 		KERNELITE_KERNELS=$$kernels $(BIN)/python -m pytest -n 2 -q tests/backends/cpu tests/series || exit 1; \
 	done
+
+# Fuzzers and the board on the library of each family; boards are put into build/board-FAMILY.
+families: $(VENV)/.installed-dev $(VENV)/.installed-bench
+	$(BIN)/python -m kernelite.backends.cpu.kernels.build --family x86-64-v4 x86-64-v3
+	for kernels in x86-64-v4 x86-64-v3; do \
+		echo "Kernels of $$kernels:"; \
+		KERNELITE_KERNELS=$$kernels $(BIN)/python -m tests.fuzz --seconds 60 --seed $(SEED) --jobs 2 && \
+		KERNELITE_KERNELS=$$kernels $(BIN)/python -m benchmarks board --out build/board-$$kernels || exit 1; \
+	done
+
+# What is proven of kernels, for aarch64 by emulation: on Debian with gcc-aarch64-linux-gnu and qemu-user.
+test-aarch64: $(VENV)/.installed-dev
+	@echo "Kernels of aarch64, emulated: installs Python for it once, then about 15 minutes on 2 cores."
+	@echo "Left out: tests of numba, of building, and those that start another Python."
+	$(BIN)/python scripts/aarch64.py -m pytest -q -p no:cacheprovider tests/backends/cpu/kernels \
+		--ignore tests/backends/cpu/kernels/test_compiling.py --ignore tests/backends/cpu/kernels/test_providers.py \
+		-k "not numbas_target and not come_first"
 
 # How long, and from which seed: make fuzz SECONDS=36000 SEED=7
 SECONDS ?= 600
@@ -105,10 +122,15 @@ bench: $(VENV)/.installed-bench $(VENV)/.kernels
 paper: $(VENV)/.installed-bench $(VENV)/.kernels
 	$(BIN)/python -m benchmarks.paper
 
-# One for Linux on x86-64, with libraries of kernels; one for all systems, without.
+# For Linux on x86-64 and on aarch64, with libraries of kernels; one for all systems, without.
 wheels: $(VENV)/.installed-release
-	@echo "Two wheels, and the kernels of two families: about 3 minutes on 2 cores."
-	KERNELITE_WHEEL=all $(BIN)/python -m build --wheel --no-isolation
+	@echo "Three wheels, and the kernels of three families: about 3 minutes on 2 cores."
+	KERNELITE_WHEEL=x86_64 $(BIN)/python -m build --wheel --no-isolation
+	@if command -v aarch64-linux-gnu-gcc > /dev/null || [ "$$(uname -m)" = aarch64 ]; then \
+		KERNELITE_WHEEL=aarch64 $(BIN)/python -m build --wheel --no-isolation; \
+	else \
+		echo "left out: the wheel for aarch64, which needs aarch64-linux-gnu-gcc to link."; \
+	fi
 	KERNELITE_WHEEL=none $(BIN)/python -m build --wheel --no-isolation
 
 release-check: $(VENV)/.installed-release
@@ -129,7 +151,7 @@ $(VENV)/.kernels: $(wildcard src/kernelite/*/kernels.py src/kernelite/backends/c
 
 # All that git ignores here, by name: what was built, cached, written by the demo or left by a test.
 clean:
-	rm -rf $(VENV) $(VENV)-torch build dist kernelite-demo benchmarks/cache fuzz-failures *-state.json
+	rm -rf $(VENV) $(VENV)-torch $(VENV)-aarch64 build dist kernelite-demo benchmarks/cache fuzz-failures *-state.json
 	rm -rf docs/_build docs/auto_gallery docs/reference/generated docs/sg_execution_times.rst
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* *.egg-info src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

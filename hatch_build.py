@@ -1,12 +1,14 @@
 """Puts libraries of kernels into wheels where they can be built; elsewhere says that it cannot.
 
-$KERNELITE_WHEEL says which: `all` families, `none`, or by default this machine's. They are built
-by the environment that is installed into: pip's own for builds has no numba.
+$KERNELITE_WHEEL says which: all of a machine (`x86_64`, `aarch64`), `none`, or by default this
+processor's. They are built by the environment that is installed into: pip's own for builds has no
+numba.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FAMILIES = ("x86-64-v4", "x86-64-v3")
+FAMILIES = {"x86_64": ("x86-64-v4", "x86-64-v3"), "aarch64": ("aarch64",)}
 MODULE = "kernelite.backends.cpu.kernels.build"
 
 
@@ -27,26 +29,28 @@ class Libraries(BuildHookInterface):  # type: ignore[misc]
         wanted = os.environ.get("KERNELITE_WHEEL", "")
         if version == "editable" or wanted == "none":
             return
+        if wanted and wanted not in FAMILIES:
+            sys.exit(f"KERNELITE_WHEEL should be one of {', '.join(FAMILIES)} or none: {wanted!r}")
         folder = Path(self.root, "build", "kernels")
-        families = ["--family", *FAMILIES] if wanted == "all" else []
+        families = ["--family", *FAMILIES[wanted]] if wanted else []
         run = subprocess.run(
             [sys.executable, "-m", MODULE, *families, "--into", str(folder)],
             env={**os.environ, "PYTHONPATH": str(Path(self.root, "src"))},
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE if wanted != "all" else None,
+            stderr=None if wanted else subprocess.PIPE,
             text=True,
         )
         libraries = sorted(map(Path, run.stdout.splitlines()))
         if run.returncode or not libraries:
-            if wanted == "all":
+            if wanted:
                 sys.exit("the libraries of kernels cannot be built")
             said = (run.stderr or "").strip().splitlines()
             why = said[-1] if said else "nothing was built"
             self.app.display_warning(f"kernelite is built without libraries of kernels: {why}")
             return
         build_data["pure_python"] = False
-        system = _oldest_system(libraries) if wanted == "all" else "linux"
-        build_data["tag"] = f"py3-none-{system}_x86_64"
+        system = _oldest_system(libraries) if wanted else "linux"
+        build_data["tag"] = f"py3-none-{system}_{wanted or platform.machine()}"
         inside = {str(path): f"kernelite/backends/cpu/kernels/{path.name}" for path in libraries}
         build_data["force_include"].update(inside)
 

@@ -95,7 +95,7 @@ def build(out: Path) -> tuple[Path, Path]:
         env={
             **os.environ,
             "SOURCE_DATE_EPOCH": EPOCH,
-            "KERNELITE_WHEEL": "all" if LIBRARIES else "none",
+            "KERNELITE_WHEEL": platform.machine() if LIBRARIES else "none",
         },
     )
     if run.returncode:
