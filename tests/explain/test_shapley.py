@@ -252,6 +252,9 @@ def small() -> Any:
         (np.full((2, 3), np.nan), "`background`"),
         (np.broadcast_to(np.zeros(3), (10_000_000, 3)), "10,000,000 rows"),
         ("train.csv", "`background`"),
+        (5, "`background` must be rows, got one int"),
+        (iter([[1.0, 2.0, 3.0]]), "`background` must be rows, got one list_iterator"),
+        (np.array(5.0), "`background` must be rows, got one ndarray"),
     ],
 )
 def test_careless_backgrounds_get_a_sentence(small: Any, background: Any, said: str) -> None:

@@ -188,7 +188,11 @@ def _check_background(background: Any) -> None:
             "`background` is missing: Shapley values compare a row with others; pass some rows "
             "that the model was fitted on, about a hundred."
         )
-    count = background.shape[0] if hasattr(background, "shape") else len(background)
+    try:
+        count = background.shape[0] if hasattr(background, "shape") else len(background)
+    except (TypeError, IndexError):
+        kind = type(background).__name__
+        raise InputError(f"`background` must be rows, got one {kind}.") from None
     if count > MOST_BACKGROUND:
         raise InputError(
             f"`background` has {count:,} rows, but at most {MOST_BACKGROUND:,} are compared with; "
