@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,21 @@ def _versions() -> dict[str, str]:
         from kernelite import __version__
 
         found = {"kernelite": __version__, **found}
+    if commit := _commit():
+        found["kernelite"] += f" (commit {commit})"
     return found
+
+
+def _commit() -> str:
+    """Which code it is, if it lies in a repository; told where it was changed since."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        done = subprocess.run(
+            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip()
 
 
 def _cpuinfo(field: str) -> str:
