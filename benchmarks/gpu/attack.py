@@ -32,6 +32,7 @@ from kernelite.series.certificate import certify
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from kernelite.support.errors import KerneliteError
+from tests.backends.torch.twins import sums_of_digits, sums_of_slices
 
 __all__ = ["attack", "attack_together", "hard_rows", "judge", "merged", "random_model"]
 
@@ -237,10 +238,10 @@ def _evaluations(
     if SliceSums.serves(dense):
         fused = SliceSums(dense).to(device)
         name = "fused, several outputs" if fused.several else "fused"
-        found += [(name, fused(there)), (f"{name}, definition", fused(there, kernel=False))]
+        found += [(name, fused(there)), (f"{name}, definition", sums_of_slices(fused, there))]
     if FineSums.serves(dense):
         fine = FineSums(dense).to(device)
-        found += [("digits", fine(there)), ("digits, definition", fine(there, kernel=False))]
+        found += [("digits", fine(there)), ("digits, definition", sums_of_digits(fine, there))]
     try:
         point = expansion.dense_centers().mean(axis=0)
         form, certificate = quadratic_form(expansion, point), certify(expansion, point)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,7 @@ from kernelite.backends.torch.fine import EXP2, POWERS, FineSums
 from kernelite.backends.torch.fused import SliceSums
 from kernelite.machine.expansion import KernelExpansion
 from tests.backends.torch.devices import DEVICE, kernels_run, random_expansion, there
+from tests.backends.torch.twins import digits_of, sums_of_digits, sums_of_slices
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY, Case, cases
 
@@ -42,16 +45,16 @@ def test_the_kernel_does_what_its_definition_says(shape: tuple[int, int]) -> Non
     expansion = random_expansion(*shape, 1, gamma=0.5 / shape[1])
     fine = FineSums(DenseExact.prepare(expansion)).to(DEVICE)
     rows = there(some_rows(expansion))
-    digits, kernel_digits = fine.split(rows), run_digits(fine, rows)
+    digits, kernel_digits = digits_of(fine, rows), run_digits(fine, rows)
     assert torch.equal(digits.table, kernel_digits.table)
     torch.testing.assert_close(digits[1:], kernel_digits[1:], rtol=1e-14, atol=0.0)
-    one, other = fine(rows, kernel=False), fine(rows, kernel=True)
+    one, other = sums_of_digits(fine, rows), fine(rows)
     torch.testing.assert_close(one.bounds, other.bounds, rtol=1e-12, atol=0.0)
     known = torch.isfinite(one.bounds)
     torch.testing.assert_close(one.scores[known], other.scores[known], rtol=1e-9, atol=1e-12)
     assert known[:20].all()
     assert not known[[20, 21, 24]].any()  # huge rows and NaN are left to the next stage
-    coarse = SliceSums(DenseExact.prepare(expansion)).to(DEVICE)(rows, kernel=False)
+    coarse = sums_of_slices(SliceSums(DenseExact.prepare(expansion)).to(DEVICE), rows)
     assert (other.bounds[:20] < 0.2 * coarse.bounds[:20]).all()
 
 
@@ -65,7 +68,7 @@ def test_no_error_passes_its_bound(case: Case) -> None:
     fine = FineSums(dense).to(DEVICE)
     truth = true_scores(case.expansion, case.rows)
     for kernel in (False, True):
-        given = fine(there(case.rows), kernel=kernel)
+        given = (fine if kernel else partial(sums_of_digits, fine))(there(case.rows))
         scores, bounds = given.scores.cpu().numpy(), given.bounds.cpu().numpy()
         assert error_ratios(truth, scores, bounds).max() <= 1.0
 

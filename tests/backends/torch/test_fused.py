@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from kernelite.backends.torch.fused import SliceSums
 from kernelite.backends.torch.fused_layout import FusedRounding, slice_bits, sliced
 from kernelite.machine.expansion import KernelExpansion
 from tests.backends.torch.devices import DEVICE, kernels_run, random_expansion, there
+from tests.backends.torch.twins import slices_of, sums_of_slices
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY, Case, cases
 
@@ -57,11 +59,11 @@ def test_the_kernel_does_what_its_definition_says(shape: tuple[int, int, int]) -
     expansion = random_expansion(*shape, gamma=0.5 / shape[1])
     fused = SliceSums(DenseExact.prepare(expansion)).to(DEVICE)
     rows = there(some_rows(expansion))
-    slices, kernel_slices = fused.split(rows), run_split(fused, rows)
+    slices, kernel_slices = slices_of(fused, rows), run_split(fused, rows)
     assert torch.equal(slices.table[:2], kernel_slices.table[:2])
     torch.testing.assert_close(slices.table[2], kernel_slices.table[2])
     torch.testing.assert_close(slices[1:], kernel_slices[1:])
-    one, other = fused(rows, kernel=False), fused(rows, kernel=True)
+    one, other = sums_of_slices(fused, rows), fused(rows)
     torch.testing.assert_close(one.bounds, other.bounds, rtol=1e-5, atol=0.0)
     known = torch.isfinite(one.bounds)
     assert ((one.scores - other.scores).abs() <= one.bounds + other.bounds)[known].all()
@@ -81,7 +83,7 @@ def test_pairs_of_classes_are_summed_class_by_class() -> None:
     assert fused.n_groups == 5
     rows = rng.normal(size=(20, 6))
     for kernel in (False, True):
-        found = fused(there(rows), kernel=kernel)
+        found = (fused if kernel else partial(sums_of_slices, fused))(there(rows))
         parts = found.scores.cpu().numpy(), found.bounds.cpu().numpy()
         ratios = error_ratios(true_scores(expansion, rows), *parts)
         assert ratios.max() <= 1.0
@@ -97,7 +99,7 @@ def test_no_error_passes_its_bound(case: Case) -> None:
     fused = SliceSums(dense).to(DEVICE)
     truth = true_scores(case.expansion, case.rows)
     for kernel in (False, True):
-        given = fused(there(case.rows), kernel=kernel)
+        given = (fused if kernel else partial(sums_of_slices, fused))(there(case.rows))
         scores, bounds = given.scores.cpu().numpy(), given.bounds.cpu().numpy()
         assert error_ratios(truth, scores, bounds).max() <= 1.0
 

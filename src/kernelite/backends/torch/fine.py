@@ -1,7 +1,7 @@
 """Exact sums from digits: products of eight-bit integers, exponentials as good as values need.
 
 In: rows. Out: scores of one output and bounds, some fifty times as tight as those of `fused`, at
-twice its time. `definition` is the same in torch operations: the twin of the kernel.
+twice its time. It needs Triton; the tests have the same in torch operations, its twin.
 
 *Digits.* A row u = z - p is scaled by a power of two until its largest entry is below 64, and cut
 into five digits base 128, each a whole number within +-64: what is left is at most 2^-29. The
@@ -35,7 +35,6 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_dense import DenseExact
@@ -146,75 +145,16 @@ class FineSums(Buffers):
         self,
         rows: Tensor,
         *,
-        kernel: bool = True,
         into: tuple[Tensor, Tensor] | None = None,
         still: OpenRows | None = None,
         keep: bool = False,
     ) -> Bounded:
         """Scores and bounds of shape (m, 1); as `kernels.fused.run_one` takes the others."""
-        if not kernel:
-            digits = self.split(rows)
-            return self._bounded(digits, *self.definition(digits))
         from kernelite.backends.torch.kernels.fine import run_fine
         from kernelite.backends.torch.kernels.split import run_digits
 
         digits = run_digits(self, rows.contiguous(), still)
         return Bounded(*run_fine(self, digits, into, still, keep=keep))
-
-    def split(self, rows: Tensor) -> RowDigits:
-        """Rows in digits, in torch operations."""
-        u = rows.double() - self.point
-        squares = (u * u).sum(dim=1)
-        rate, radius = self.rate.tolist()
-        largest = u.abs().amax(dim=1)
-        exponents = torch.where(largest > 0, torch.frexp(largest)[1], NEAREST).clamp(min=NEAREST)
-        reach = (rate * squares).sqrt() + radius
-        lost = (exponents > BEYOND) | ~(reach * reach < FARTHEST)
-        exponents = torch.where(lost, 0, exponents)
-        u = torch.where(lost[:, None], 0.0, u)
-        left = torch.zeros(len(u), self.width, dtype=torch.float64, device=u.device)
-        own = u[:, self.columns] * torch.exp2((LARGEST - exponents).double())[:, None]
-        left[:, : self.n_features] = own
-        digits = []
-        for _ in range(DIGITS):
-            digits.append(left.round())
-            left = (left - digits[-1]) * 2.0**BITS
-        units = torch.exp2((exponents - LARGEST - self.scale).double())
-        squares = torch.where(lost, math.inf, squares)
-        norms = torch.where(lost, 0.0, -rate * squares)
-        return RowDigits(torch.stack(digits).to(torch.int8), units, norms, squares)
-
-    def definition(self, digits: RowDigits) -> tuple[Tensor, Tensor]:
-        """Sums of A K over positive and over negative coefficients, each of shape (m,)."""
-        z, y = digits.table.double(), self.table.double().transpose(1, 2)
-        levels = [
-            sum((z[one] @ y[level - one] for one in range(level + 1)), start=torch.zeros(()))
-            for level in range(DIGITS)
-        ]
-        hi = 128.0 * levels[0] + levels[1]
-        lo = 128.0 * levels[2] + levels[3] + (levels[4] / 128.0).floor()
-        t = (hi * 2.0**14 + lo) * (digits.units * 2.0**-21)[:, None] + self.shifts
-        whole = t.round()
-        f, power = t - whole, torch.zeros_like(t)
-        for coefficient in reversed(self.powers.tolist()):
-            power = power * f + coefficient
-        K = torch.ldexp(power, whole) * self.weights
-        scale = torch.exp(digits.norms * math.log(2.0))
-        up, down = K[:, : self.positive].sum(dim=1), K[:, self.positive :].sum(dim=1)
-        return up * scale, down * scale
-
-    def _bounded(self, digits: RowDigits, up: Tensor, down: Tensor) -> Bounded:
-        """As `kernels.fused.one_end` does."""
-        per_norm, per_square, fixed, per_unit, most, factor, relative, scale, b, floor = (
-            self.finish.tolist()
-        )
-        squares = digits.squares
-        eps = per_norm * squares.sqrt() + per_square * squares + fixed + per_unit * digits.units
-        known = (eps <= most)[:, None]
-        size = (factor * eps + relative) * ((up + down) * scale) + floor
-        bounds = size[:, None] + self.bound(squares)
-        scores = torch.where(known, ((up - down) * scale)[:, None], 0.0) + b
-        return Bounded(scores, torch.where(known, bounds, math.inf))
 
 
 def _digits(values: FloatArray) -> NDArray[np.int8]:

@@ -260,7 +260,7 @@ class TorchOps:
     def _distances(self, rows: TensorValue, centers: Any, *, city: bool) -> TensorValue:
         z, x = rows.tensor.double(), self.tensor(centers)
         if z.is_cuda and has_triton() and not z.requires_grad:
-            from kernelite.backends.torch.kernels.distances import run_distances
+            from kernelite.backends.torch.kernels.doubles import run_distances
 
             return TensorValue(run_distances(z, x, city=city))
         total = torch.zeros(len(z), len(x), dtype=torch.float64, device=self.device)

@@ -1,14 +1,13 @@
 """Exact sums on tensor cores with a proven bound: products, exp2 and sums in one kernel.
 
-In: rows. Out: scores and bounds (`fused_layout` says why they are bounds). `definition` is the
-same in torch operations: the twin of the kernel, and what runs where there is no Triton.
+In: rows. Out: scores and bounds (`fused_layout` says why they are bounds). It needs Triton; the
+tests have the same in torch operations, the twin of the kernels.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -182,11 +181,8 @@ class SliceSums(Buffers):
             shifts=np.where(kept, slices.shifts[index], np.float32(0)),
         )
 
-    def forward(self, rows: Tensor, *, kernel: bool = True) -> Bounded:
+    def forward(self, rows: Tensor) -> Bounded:
         """Scores and bounds of shape (m, k); infinite bounds where nothing is known."""
-        if not kernel:
-            slices = self.split(rows)
-            return self._bounded(slices, *self.definition(slices))
         from kernelite.backends.torch.kernels.fused import run_one, run_several
         from kernelite.backends.torch.kernels.split import run_split
 
@@ -215,45 +211,6 @@ class SliceSums(Buffers):
 
         slices = run_split(self, rows, still)
         run_one(self, slices, into=(scores, bounds), still=still, keep=keep)
-
-    def split(self, rows: Tensor) -> RowSlices:
-        """Rows in slices, in torch operations."""
-        u = rows.double() - self.point
-        squares = (u * u).sum(dim=1)
-        exponents = torch.frexp(u.abs().amax(dim=1))[1].clamp(min=NEAREST)
-        lost = (exponents > FARTHEST) | ~(squares < math.inf)
-        exponents = torch.where(lost, 0, exponents)
-        u = torch.where(lost[:, None], 0.0, u)
-        scaled = torch.zeros(len(u), self.width, dtype=torch.float64, device=u.device)
-        own = u[:, self.columns] * torch.exp2((self.bits - exponents).double())[:, None]
-        scaled[:, : len(self.columns)] = own
-        units = torch.exp2((exponents - self.bits - self.scale).double()).float()
-        squares = torch.where(lost, math.inf, squares)
-        norms = torch.where(lost, 0.0, -self.gamma * LOG2E * squares).float()
-        return RowSlices(torch.stack(_cut(scaled, self.bits)).half(), units, norms, squares)
-
-    def definition(self, slices: RowSlices) -> tuple[Tensor, Tensor]:
-        """Sums of A K and of |A| K, in the kernel's own arithmetic: shapes (m, k), doubles."""
-        products = _slice_product(slices.table.float(), self.table.float().transpose(1, 2))
-        K = torch.exp2(products * slices.units[:, None] + self.shifts + slices.norms[:, None])
-        if not self.several:
-            parts = (K * self.weights).view(len(K), -1, 16).sum(dim=2).double()
-            half = self.positive // 16
-            first, second = parts[:, :half].sum(dim=1), parts[:, half:].sum(dim=1)
-            return self.unscaled_one(first - second, first + second)
-        K = (K * 2.0**GROUP_BITS).clamp(max=2.0**GROUP_BITS)
-        cut = torch.stack(_cut(K, GROUP_BITS) if self.fine else _cut_once(K))
-        weights, starts = self.weights.float(), self.starts.tolist()
-        sums, sizes = [], []
-        for group in (slice(*ends) for ends in pairwise(starts)):
-            sums.append(_slice_product(cut[:, :, group], weights[:, group]))
-            sizes.append((K[:, group] * self.sizes[group]).sum(dim=1))
-        return self.unscaled_several(torch.cat(sums, dim=1), torch.stack(sizes, dim=1))
-
-    def unscaled_one(self, sums: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-        """Sums of shape (m,) as the bound wants them: (m, 1)."""
-        factor = 2.0**self.exponent
-        return (sums * factor)[:, None], (sizes * factor)[:, None]
 
     def unscaled_several(self, sums: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """Sums by output, shape (m, k), from those by group: (m, groups * W) and (m, groups)."""
@@ -288,25 +245,3 @@ class SliceSums(Buffers):
         # Where nothing is known sums may be NaN, of which heads would make a label.
         scores = torch.where(known, sums, 0.0) + self.intercept
         return Bounded(scores, torch.where(known, bounds, math.inf))
-
-
-def _cut(values: Tensor, bits: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Whole numbers, multiples of 2^-bits, and the rests."""
-    whole = values.round()
-    rest = values - whole
-    fraction = (rest * 2.0**bits).round() * 2.0**-bits
-    return whole, fraction, rest - fraction
-
-
-def _cut_once(values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Whole numbers, the rests rounded to 11 bits, and nothing."""
-    whole = values.round()
-    rest = (values - whole).half().float()
-    return whole, rest, torch.zeros_like(rest)
-
-
-def _slice_product(z: Tensor, y: Tensor) -> Tensor:
-    """z.y of slices (3, m, D) and (3, D, n): the three accumulators, added smallest first."""
-    a3 = z[1] @ y[1] + z[0] @ y[2] + z[2] @ y[0]
-    a2 = z[0] @ y[1] + z[1] @ y[0]
-    return z[0] @ y[0] + (a2 + a3)

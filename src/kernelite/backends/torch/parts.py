@@ -103,8 +103,8 @@ class PartModule(Buffers):
         rows = self.steps(rows)
         if stage == FORM and self.forms is not None:
             return self.forms(rows, kernel=kernels)
-        if stage <= FUSED and self.fused is not None:
-            return self.fused(rows, kernel=kernels)
+        if stage <= FUSED and self.fused is not None and kernels:
+            return self.fused(rows)
         assert self.exact is not None
         return self.exact(rows, kernel=kernels)
 

@@ -9,6 +9,7 @@ are left for it to see to. Nothing here waits for the device, so all of it can b
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -228,8 +229,8 @@ def _listed(
     if first == DOUBLE:
         begun = part.exact(mapped, kernel=True, tally=tally)
     else:
-        engine = {FORM: part.forms, FUSED: part.fused, FINE: part.fine}[first]
-        begun = engine(mapped, kernel=True)
+        form = partial(part.forms, kernel=True) if part.forms is not None else None
+        begun = {FORM: form, FUSED: part.fused, FINE: part.fine}[first](mapped)
     scores, bounds = begun.scores, begun.bounds
     found = _room(program, asked, scores, bounds, first)
     judge, still = _Judge(program, asked, found, count), None

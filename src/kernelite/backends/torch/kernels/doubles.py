@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kernelite.backends.torch.exact import ExactSums
     from kernelite.backends.torch.kernels.lists import OpenRows
 
-__all__ = ["exact_bound", "run_doubles", "run_open"]
+__all__ = ["exact_bound", "run_distances", "run_doubles", "run_open"]
 
 ROWS, CENTERS, FEATURES = 32, 64, 32
 WIDEST = 64  # outputs that are summed at a time
@@ -223,3 +223,45 @@ def _ends(
         if TALLIED:
             strange = inside & ~(square < float("inf")) & (tl.program_id(1) == 0)
             tl.atomic_add(tally + 1, tl.sum(strange.to(tl.int32), 0))
+
+
+# Distances of all pairs, by differences: what kernels other than RBF are functions of. Each pair is
+# summed feature by feature in a register; `TorchOps.squared_distances` and `city_distances` are the
+# definition.
+
+SIDE = 64  # rows, and centers, of a tile
+
+
+def run_distances(rows: torch.Tensor, centers: torch.Tensor, *, city: bool) -> torch.Tensor:
+    """Squared distances, or city ones: shape (m, n)."""
+    (m, d), n = rows.shape, len(centers)
+    found = torch.empty(m, n, dtype=torch.float64, device=rows.device)
+    if m and n:
+        # Features stand apart: a tile's entries of one feature lie side by side.
+        _distances[(triton.cdiv(n, SIDE), triton.cdiv(m, SIDE))](
+            rows.T.contiguous(), centers.T.contiguous(), found, m, n, d, CITY=city, BM=SIDE,
+            BN=SIDE, num_warps=4,
+        )  # fmt: skip
+    return found
+
+
+@triton.jit
+def _distances(
+    rows, centers, found, m, n, d, CITY: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+):
+    r = tl.program_id(1).to(tl.int64) * BM + tl.arange(0, BM)
+    c = tl.program_id(0).to(tl.int64) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float64)
+    z_at, x_at = rows + r, centers + c
+    for _ in range(d):
+        z = tl.load(z_at, mask=r < m, other=0.0)
+        x = tl.load(x_at, mask=c < n, other=0.0)
+        gap = z[:, None] - x[None, :]
+        if CITY:
+            total += tl.abs(gap)
+        else:
+            total += gap * gap
+        z_at += m
+        x_at += n
+    here = (r < m)[:, None] & (c < n)[None, :]
+    tl.store(found + r[:, None] * n + c[None, :], total, mask=here)
