@@ -70,7 +70,9 @@ WINNER_ROWS = 65 / 6  # rows, while a class's pairs are looked at
 PACKED_SUMS = 0.96  # sums, for a monomial of a packed polynomial
 POINTWISE_VALUES = 1.5  # values, for one of a kernel that is not an exponential
 POINTWISE_ROWS = 2.5  # rows, while such a kernel's bound is taken
-BOX_GROUP_VALUES = 80  # values, for 32 boxes of near centers
+BOX_GROUP_VALUES = 230  # values, for 32 boxes of near centers that are looked at one by one,
+FAR_GROUP_VALUES = 10  # and for as many that are seen to be far all together
+NEAR_LOOPS = 4  # loops, for a feature of a near center
 VOTES_PER_ROW = 14 / 3  # votes, for the bound and the label of a row with one output,
 VOTES_PER_FORM = 1 / 3  # and for those of a row that a form answered
 VOTES_PER_OUTPUT = 1 / 3  # more for every further output
@@ -140,9 +142,10 @@ def local_cost(engine: LocalEngine, visits: Visits) -> float:
     """Nanoseconds of one core per row that looks at so many groups of boxes and leaves."""
     expansion = engine.expansion
     n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
-    boxes = (visits.groups + n / (LEAF * LEAF)) * BOX_GROUP_VALUES
+    boxes = visits.groups * BOX_GROUP_VALUES + n / (LEAF * LEAF) * FAR_GROUP_VALUES
     centers = LEAF * visits.leaves
-    return nanoseconds(Work(rows=1, loops=centers * (d + 2 * k), values=centers + boxes))
+    loops = centers * (NEAR_LOOPS * d + 2 * k)
+    return nanoseconds(Work(rows=1, loops=loops, values=centers + boxes))
 
 
 def _entries(expansion: KernelExpansion) -> float:

@@ -169,7 +169,7 @@ def test_labels_are_proven_locally():
 
 
 def test_without_numba_the_exact_engine_answers(monkeypatch):
-    X, y, Z = bumpy(800)
+    X, y, Z = bumpy(2500)
     model = GaussianProcessRegressor(RBF(0.05), alpha=1e-2, optimizer=None).fit(X, y)
     stored = dumps(kernelite.compile(model, Z))
     monkeypatch.setattr("kernelite.backends.cpu.local.jit_available", lambda: False)
