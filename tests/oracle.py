@@ -36,6 +36,13 @@ try:
         """e to a real."""
         return value.exp()
 
+    def root(value: Any) -> Any:
+        """The root of a real, or 0 where that is negative."""
+        above, below = value.upper(), value.lower()
+        if not above > 0:
+            return arb(0)
+        return above.sqrt().union(below.sqrt() if below > 0 else arb(0))
+
     def at_most(value: Any) -> float:
         """A double not below a real (a bit more)."""
         return float(value.upper()) * (1.0 + 1e-15)
@@ -57,12 +64,16 @@ except ImportError:  # pragma: no cover - python-flint has no wheel for every pl
         """e to a real."""
         return mpmath.exp(value)
 
+    def root(value: Any) -> Any:
+        """The root of a real, or 0 where that is negative."""
+        return mpmath.sqrt(value) if value > 0 else mpmath.mpf(0)
+
     def at_most(value: Any) -> float:
         """A double not below a real (a bit more)."""
         return float(value) * (1.0 + 1e-15)
 
 
-__all__ = ["error_ratios", "more_digits", "true_scores", "true_variances"]
+__all__ = ["error_ratios", "more_digits", "root", "true_scores", "true_variances"]
 
 
 def true_scores(expansion: KernelExpansion, rows: np.ndarray) -> list[list[Any]]:
@@ -146,5 +157,8 @@ def error_ratios(truth: list[list[Any]], scores: np.ndarray, bounds: np.ndarray)
                 continue
             assert np.isfinite(scores[i, j]), f"row {i} has a bound, but no score"
             error = abs(value - real(scores[i, j]))
-            ratios[i, j] = at_most(error / real(bound)) if bound else np.inf * (at_most(error) > 0)
+            if bound:
+                ratios[i, j] = at_most(error / real(bound))
+            elif at_most(error) > 0:
+                ratios[i, j] = np.inf
     return ratios

@@ -15,9 +15,17 @@ import numpy as np
 
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.variance import Posterior
-from tests.oracle import at_most, error_ratios, more_digits, real, true_scores, true_variances
+from tests.oracle import (
+    at_most,
+    error_ratios,
+    more_digits,
+    real,
+    root,
+    true_scores,
+    true_variances,
+)
 
-__all__ = ["ElectionJudge", "Judge", "LeadJudge", "VarianceJudge", "VoteJudge"]
+__all__ = ["DeviationJudge", "ElectionJudge", "Judge", "LeadJudge", "VarianceJudge", "VoteJudge"]
 
 CLEAR = 0.5
 LONG = np.longdouble
@@ -103,6 +111,20 @@ class VarianceJudge(Judge):
 
     def _computed(self, i: int) -> list:
         return true_variances(self.posterior, self.terms, [self.rows[[i]]])
+
+
+class DeviationJudge(VarianceJudge):
+    """Judges standard deviations of a posterior."""
+
+    def __init__(self, other: VarianceJudge) -> None:
+        super().__init__(other.posterior, other.terms[0], other.rows)
+        self.variances = other
+
+    def _true(self, i: int) -> list:
+        return [root(value) for value in self.variances._true(i)]
+
+    def _computed(self, i: int) -> list:
+        return [root(value) for value in super()._computed(i)]
 
 
 class LeadJudge(Judge):

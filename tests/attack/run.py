@@ -17,15 +17,15 @@ __all__ = ["BLOCK", "attack", "attacked"]
 BLOCK = 250  # models that a process takes at a time
 
 
-def attacked(seed: int, first: int, stop: int) -> dict[str, Any]:
-    """Judge the models first to stop - 1."""
-    from tests.attack.subjects import answers, made
+def attacked(seed: int, first: int, stop: int, *, chances: bool = False) -> dict[str, Any]:
+    """Judge the models first to stop - 1; of `chances`, probabilities and deviations alone."""
+    from tests.attack.subjects import answers, chance_answers, made
 
-    found = _nothing()
+    asked, found = chance_answers if chances else answers, _nothing()
     for number in range(first, stop):
         case, rng = made(seed, number)
         judges = set()
-        for name, judge, scores, bounds in answers(case, rng):
+        for name, judge, scores, bounds in asked(case, rng):
             ratios = judge.ratios(scores, bounds)
             worst = float(ratios.max(initial=0.0))
             judges.add(judge)
@@ -62,6 +62,7 @@ def attack(
     jobs: int = 2,
     state: Path | None = None,
     seconds: float = float("inf"),
+    chances: bool = False,
     tell: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """Try the models first to first + models - 1; those that the state file has are not repeated.
@@ -76,7 +77,10 @@ def attack(
         Kept after every block; a run with the same seed, start and version goes on from it.
     seconds : float
         Stop after so long; the state tells how far it came.
-    on_progress : callable
+    chances : bool
+        Judge probabilities and standard deviations alone, of every model.
+    tell : callable
+        Is given a line of how far it came.
 
     Returns
     -------
@@ -84,10 +88,12 @@ def attack(
         Counts, the worst ratio of each subject, and the violated bounds, of which there are none.
     """
     mine = {"seed": seed, "first": first, "version": __version__}
+    if chances:
+        mine["chances"] = True
     whole = kept(state, mine) or {**mine, "next": first, "seconds": 0.0, **_nothing()}
     begin, spent = time.monotonic(), whole["seconds"]
     starts = range(whole["next"], first + models, BLOCK)
-    blocks = [(seed, start, min(start + BLOCK, first + models)) for start in starts]
+    blocks = [(seed, start, min(start + BLOCK, first + models), chances) for start in starts]
     os.environ["OMP_NUM_THREADS"] = "1"  # a process each; theirs would only be in each other's way
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         for block, found in zip(blocks, pool.imap(_in_process, blocks)):
@@ -101,5 +107,5 @@ def attack(
     return whole
 
 
-def _in_process(block: tuple[int, int, int]) -> dict[str, Any]:
-    return attacked(*block)
+def _in_process(block: tuple[int, int, int, bool]) -> dict[str, Any]:
+    return attacked(*block[:3], chances=block[3])

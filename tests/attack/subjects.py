@@ -13,7 +13,12 @@ from scipy.sparse import csr_array
 from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.exact_dense import DenseExact
-from kernelite.backends.cpu.factors import Eigenvectors, InverseFactor, ShortRest
+from kernelite.backends.cpu.factors import (
+    Eigenvectors,
+    InverseFactor,
+    ShortRest,
+    deviation_bound,
+)
 from kernelite.backends.cpu.kernels import quadratic_sparse, third_dense
 from kernelite.backends.cpu.kernels.bounds import prepare_certificate
 from kernelite.backends.cpu.local import LocalEngine
@@ -34,18 +39,27 @@ from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
 from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.series.spectral import spectrum, truncate
-from tests.attack.judge import ElectionJudge, Judge, LeadJudge, VarianceJudge, VoteJudge
+from tests.attack.chances import chances
+from tests.attack.judge import (
+    DeviationJudge,
+    ElectionJudge,
+    Judge,
+    LeadJudge,
+    VarianceJudge,
+    VoteJudge,
+)
 from tests.helpers import scores_and_bounds, widened
 from tests.machine.kernels.test_kernel_bounds import GROWING, KERNELS
 from tests.random_models import KINDS, POINTS, Case, hard_rows, made_hard, point_of
 
-__all__ = ["FAMILIES", "Answer", "answers", "made"]
+__all__ = ["FAMILIES", "Answer", "answers", "chance_answers", "made"]
 
 Answer = tuple[str, Judge, np.ndarray, np.ndarray]
 LARGE = 0.01  # the share of models that are as large as those of the suite
 FAMILIES = {"rbf": 0.72, "poly2": 0.12, "pairs": 0.08, "named": 0.08}
 """Kinds of models and their shares; "named" are all other kernels, which cost the judge most."""
 MOST_CLASSES = 5
+CHANCES = 0.1  # the share of models whose scores become probabilities, too
 DEVIATIONS = 0.25  # the share of models whose centers a Gaussian process is made of, too
 MOST_TRAINED = 20  # rows of a Gaussian process, with which ball arithmetic solves
 
@@ -147,7 +161,10 @@ def answers(case: Model, rng: np.random.Generator) -> Iterator[Answer]:
     yield from _exact(case, judge, rng)
     if case.family == "pairs":
         yield from _pairs(case, rng)
+        yield from _chances(case, rng)
         return
+    if case.family == "rbf" and rng.random() < CHANCES:
+        yield from _chances(case, rng)
     names = [*SUBJECTS] if case.family == "rbf" else ["form", "rank", "rank, full"]
     for name in rng.choice(names, 2, replace=False):
         yield from SUBJECTS[str(name)](case, judge, rng)
@@ -199,6 +216,7 @@ def _variances(case: Model, _judge: Judge, rng: np.random.Generator) -> Iterator
     diagonal = amplitude * (own + noise)
     posterior = Posterior(factor, weights, amplitude, 0.0, diagonal, np.ones(1))
     judge, rows = VarianceJudge(posterior, expansion, case.rows), (case.rows,)
+    deviations = DeviationJudge(judge)
     engine = Variances(posterior.laid_out((expansion,)), [False], 1e-3)
     if engine.covariances is None:
         return
@@ -215,6 +233,30 @@ def _variances(case: Model, _judge: Judge, rng: np.random.Generator) -> Iterator
             found, errors = engine._by(factors, rows)
         errors = np.where(np.isfinite(found) & np.isfinite(errors), errors, np.inf)
         yield f"variances, {how}", judge, found[:, None], errors[:, None]
+        with np.errstate(all="ignore"):
+            roots, off = np.sqrt(np.maximum(found, 0.0)), deviation_bound(found, errors)
+        roots, off = np.where(np.isfinite(off), roots, 0.0), _known(off)
+        yield f"deviations, {how}", deviations, roots[:, None], off[:, None]
+
+
+def chance_answers(case: Model, rng: np.random.Generator) -> Iterator[Answer]:
+    """Probabilities and standard deviations alone."""
+    if case.family != "named":
+        yield from _chances(case, rng)
+    if case.expansion.kernel.shifts and case.expansion.kernel.proven:
+        yield from _variances(case, Judge(case.expansion, case.rows), rng)
+
+
+def _chances(case: Model, rng: np.random.Generator) -> Iterator[Answer]:
+    """Probabilities of a head, from scores in doubles, in single precision, of a form."""
+    engine, (fused, how) = case.engine, _engine(rng)
+    found = {"exact": scores_and_bounds(engine.run(case.rows))}
+    if engine.single is not None:
+        scores, bounds = engine.single.run(case.rows)
+        found["single precision"] = scores, _known(bounds)
+    found[f"form, {how}"] = _first(case.cell, case.rows, fused)
+    pairs = case.family == "pairs"
+    yield from chances(case.expansion, case.rows, found, pairs=pairs, rng=rng)
 
 
 def _pairs(case: Model, rng: np.random.Generator) -> Iterator[Answer]:

@@ -12,6 +12,7 @@ from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead
 from tests.attack import judge as judge_module
+from tests.attack.chances import ChanceJudge, bounded_chances, random_head
 from tests.attack.judge import Judge, LeadJudge, VoteJudge
 from tests.attack.run import BLOCK, attack, attacked
 from tests.attack.subjects import SUBJECTS, answers, made
@@ -116,3 +117,29 @@ def test_exponents_that_lost_all_digits_have_no_small_bounds() -> None:
     found = attacked(31, 1118, 1119)
     assert found["models"] == 1
     assert found["violations"] == []
+
+
+def test_probabilities_and_deviations_hold_and_have_their_turn() -> None:
+    found = attacked(3, 0, 60, chances=True)
+    assert found["violations"] == []
+    for name in ("platt", "coupled, 2", "logistic, 2", "logistic, 3", "calibrated", "isotonic"):
+        assert any(subject.startswith(f"chances, {name}") for subject in found["subjects"]), name
+    for name in ("inverse", "eigenvectors", "short rest"):
+        assert f"deviations, {name}" in found["subjects"]
+
+
+def test_probabilities_that_are_wrong_are_found() -> None:
+    """A head's own bounds hold; a hundredth of them, or other scores, do not."""
+    rng = np.random.default_rng(4)
+    model = KernelExpansion([[0.0], [1.0]], [[1.0], [-2.0]], 0.25, gamma=0.5)
+    rows = np.linspace(-2.0, 2.0, 9)[:, None]
+    scores = model.scores(rows)
+    off = 1e-3 * rng.uniform(0.5, 1.0, scores.shape)
+    for seed in range(12):
+        name, head, truth = random_head(np.random.default_rng(seed), False, 1, 1.0)
+        judge = ChanceJudge(model, rows, truth)
+        p, bounds = bounded_chances(head, scores + off, 2.0 * off)
+        assert judge.ratios(p, bounds).max() <= 1.0, name
+        if "isotonic" not in name:  # which is constant here and there
+            assert judge.ratios(p, 0.01 * bounds).max() > 1.0, name
+            assert judge.ratios(1.0 - p, bounds).max() > 1.0, name

@@ -8,7 +8,7 @@ builder does, and C for kernels), so that a formula is written once:
     return xp.where(scores > 0, scores, 0.0)
 
 Formulas keep to these functions, to Python's operators, and to columns (`x[:, i]`, `x[:, None]`):
-nothing is changed in place, and no branch asks for a number in an array.
+nothing is changed in place, and no branch asks for a number in an array (but `iterates` does).
 """
 
 from __future__ import annotations
@@ -54,6 +54,11 @@ class NumpyOps:
     def astype(x: Any, dtype: Any) -> Any:
         """Converted; a copy."""
         return x.astype(dtype)
+
+    @staticmethod
+    def iterates(running: Any) -> bool:
+        """Whether an iteration goes on: some row needs it. Targets without loops have none."""
+        return bool(running.any())
 
     @staticmethod
     def take(constants: Any, index: Any) -> Any:

@@ -20,7 +20,6 @@ from kernelite.program.criteria import (
     decision_tolerance,
     label_criterion,
     never,
-    probability_criterion,
 )
 from kernelite.support.errors import InputError, require_scikit_learn
 from kernelite.support.records import dataclass
@@ -287,9 +286,10 @@ class CompiledModel(Predicting):
     def proba_bound(self, X: RowsLike, /) -> Any:
         """A proven bound on the error of `predict_proba`, in its shape.
 
-        Where probabilities are served within a tolerance (1e-3), it is at least that. Where they
-        are coupled by an iteration, nothing is known of them but that they lie between 0 and 1.
-        Those of a Gaussian process depend on variances, which are not proven: they are refused.
+        Where probabilities are served within a tolerance (1e-3), it is at least that. Of a row
+        whose coupling may as well stop a round earlier or later, nothing is known but that
+        probabilities lie between 0 and 1. Those of a Gaussian process depend on variances, which
+        are not proven: they are refused.
 
         Examples
         --------
@@ -304,7 +304,7 @@ class CompiledModel(Predicting):
         >>> fast.proba_bound(X).shape, bool(fast.proba_bound(X).max() < 1e-9)
         ((150, 3), True)
         """
-        head, method = self.head, "predict_proba"
+        head, method = self._of_probabilities, "predict_proba"
         if method not in self.offers:
             raise InputError("this model has no probabilities.")
         if method in head.needs_posterior:
@@ -323,8 +323,8 @@ class CompiledModel(Predicting):
             return np.where(found.settled[:, None], np.maximum(bound, spread), bound)
 
         rows, runner = rows_and_runner(self, X)
-        criterion = probability_criterion(head, PROBABILITY_TOLERANCE)
-        return head.split(np.asarray(runner.map_blocks(rows, rule_of(self, criterion), bound_of)))
+        rule = rule_of(self, self._for_probabilities)
+        return head.split(np.asarray(runner.map_blocks(rows, rule, bound_of)))
 
     def std_bound(self, X: RowsLike, /) -> FloatArray:
         """A proven bound on the error of the deviations of `predict(X, return_std=True)`.

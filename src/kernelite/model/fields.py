@@ -7,7 +7,6 @@ of answers, which scikit-learn's functions set.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -29,7 +28,13 @@ from kernelite.model.checks import check_model
 from kernelite.model.serving import OnInvalid, runner_of
 from kernelite.planner.costs import array_bytes
 from kernelite.planner.plan import Plan
-from kernelite.program.criteria import Criterion, decision_criterion, predict_criterion
+from kernelite.program.criteria import (
+    PROBABILITY_TOLERANCE,
+    Criterion,
+    decision_criterion,
+    predict_criterion,
+    probability_criterion,
+)
 from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm
@@ -234,11 +239,15 @@ class ModelFields:
         return decision_criterion(self.head, self.tolerance, self.score_tolerance)
 
     @cached_property
-    def _probabilities(self) -> Callable[[FloatArray], FloatArray]:
-        """The head's, with the compiled loop where it couples pairs of classes."""
+    def _of_probabilities(self) -> Head:
+        """The head, with the compiled loop where it couples pairs of classes."""
         from kernelite.backends.cpu.coupling import couple_rows
 
-        return self.head.probabilities_by(couple_rows)
+        return self.head.coupled_by(couple_rows)
+
+    @cached_property
+    def _for_probabilities(self) -> Criterion:
+        return probability_criterion(self._of_probabilities, PROBABILITY_TOLERANCE)
 
     @cached_property
     def _runner(self) -> Runner:

@@ -26,13 +26,11 @@ from kernelite.model.serving import (
 )
 from kernelite.program.bounded import EXACT, Stats
 from kernelite.program.criteria import (
-    PROBABILITY_TOLERANCE,
     Criterion,
     LabelMargin,
     Margin,
     label_criterion,
     never,
-    probability_criterion,
     transform_criterion,
 )
 from kernelite.support.errors import InputError
@@ -176,14 +174,12 @@ class Predicting(ScikitLearnContract):
     ) -> FloatArray:
         """Class probabilities, where the source has them; shape (m, K).
 
-        With "certified", within 1e-3 of the exact model's for two classes on LIBSVM's rule; where
-        classes are coupled by iteration, all rows are evaluated exactly.
+        With "certified", within 1e-3 of the exact model's; `proba_bound` bounds them.
         """
         if "predict_proba" in self.head.needs_posterior:
             return self._from_moments(X, "predict_proba")
-        criterion = probability_criterion(self.head, PROBABILITY_TOLERANCE)
-        finish = self.head.probabilities if is_tensor(X) else self._probabilities
-        answers = answer(self, X, finish, criterion, on_invalid, beyond)[0]
+        finish = (self.head if is_tensor(X) else self._of_probabilities).probabilities
+        answers = answer(self, X, finish, self._for_probabilities, on_invalid, beyond)[0]
         return self.head.split(answers)
 
     @offered

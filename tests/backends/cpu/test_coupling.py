@@ -1,11 +1,11 @@
-"""Coupled probabilities are those of the definition, in one compiled loop."""
+"""Coupled probabilities and their errors are those of the definition, in one compiled loop."""
 
 import numpy as np
 import pytest
 
 from kernelite.backends.cpu import coupling
 from kernelite.backends.cpu.coupling import couple_rows
-from kernelite.machine.heads.pairwise import LIMITS, couple_pairs
+from kernelite.machine.heads.coupling import LIMITS, couple
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7, 20])
@@ -15,18 +15,35 @@ def test_the_loop_is_the_definition(classes: int, rows: int) -> None:
     pairs = classes * (classes - 1) // 2
     first = np.clip(rng.choice([0.0, 1.0, 0.5], (rows, pairs)) + 0.3 * rng.normal(), *LIMITS)
     first[::2] = rng.uniform(*LIMITS, (len(first[::2]), pairs))
-    found = couple_rows(first, classes)
+    found, nothing = couple_rows(first, classes)
+    assert nothing is None
     assert found.shape == (rows, classes)
-    np.testing.assert_allclose(found, couple_pairs(first, classes), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found, couple(first, classes, None)[0], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+def test_errors_are_those_of_the_definition(classes: int) -> None:
+    rng = np.random.default_rng(classes)
+    pairs = classes * (classes - 1) // 2
+    first = np.clip(rng.normal(0.5, 0.4, (150, pairs)), *LIMITS)
+    moved = 10.0 ** rng.uniform(-12, -1, (150, 1)) * rng.uniform(0, 1, first.shape)
+    moved[::10] = np.inf
+    found, errors = couple_rows(first, classes, moved)
+    p, twin = couple(first, classes, moved)
+    assert errors is not None
+    np.testing.assert_allclose(found, p, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(errors, twin, rtol=1e-6)
+    assert (errors[::10] == 1.0).all()
+    assert (errors < 1e-3).any()
 
 
 def test_rows_that_are_not_side_by_side() -> None:
     first = np.random.default_rng(0).uniform(*LIMITS, (8, 6))[::2, ::2]
-    np.testing.assert_allclose(couple_rows(first, 3), couple_pairs(first, 3), rtol=1e-12)
+    np.testing.assert_allclose(couple_rows(first, 3)[0], couple(first, 3, None)[0], rtol=1e-12)
 
 
 def test_without_kernels_the_definition_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coupling, "jit_available", lambda: False)
     first = np.array([[0.9, 0.8, 0.5]])
-    np.testing.assert_array_equal(couple_rows(first, 3), couple_pairs(first, 3))
+    np.testing.assert_array_equal(couple_rows(first, 3)[0], couple(first, 3, None)[0])

@@ -20,7 +20,7 @@ import kernelite as kl
 from kernelite.backends.torch import interchange
 from kernelite.backends.torch.formulas import TorchOps, constants_used
 from kernelite.backends.torch.program import Program
-from kernelite.machine.heads.pairwise import couple_pairs
+from kernelite.machine.heads.coupling import couple
 from kernelite.support.errors import InputError
 from tests.backends.torch.devices import DEVICE, kernels_run, there
 
@@ -110,7 +110,7 @@ def test_the_kernel_couples_as_the_definition_does(classes: int) -> None:
     first = rng.uniform(1e-7, 1.0 - 1e-7, size=(37, classes * (classes - 1) // 2))
     first[:5] = np.where(rng.random(first[:5].shape) < 0.5, 1e-7, 1.0 - 1e-7)
     found = run_couple(there(first), classes).cpu().numpy()
-    np.testing.assert_allclose(found, couple_pairs(first, classes), atol=1e-12)
+    np.testing.assert_allclose(found, couple(first, classes, None)[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

@@ -123,12 +123,13 @@ def test_decided_by_probability_is_sound(a, b, score, bound, where, first_positi
         assert len(set(head.predict(true))) == 1
 
 
-def test_where_probabilities_are_coupled_nothing_is_decided():
-    scores, bounds = np.array([[5.0, 5.0, 5.0]]), np.zeros((1, 3))
+def test_coupled_probabilities_decide_where_their_errors_allow():
+    scores = np.array([[5.0, 5.0, 5.0], [1.0, -1.0, 1.0]])
     coupled = ClassifierHead(
         THREE, platt_a=-np.ones(3), platt_b=np.zeros(3), labels_by_probability=True
     )
-    assert not coupled.decided(scores, bounds).any()
+    assert coupled.decided(scores, np.full((2, 3), 1e-6)).tolist() == [True, False]
+    assert not coupled.decided(scores, np.full((2, 3), 1.0)).any()
     two = ClassifierHead(
         TWO,
         platt_a=-np.ones(1),
@@ -136,7 +137,8 @@ def test_where_probabilities_are_coupled_nothing_is_decided():
         labels_by_probability=True,
         couple_two_classes=True,
     )
-    assert not two.decided(scores[:, :1], bounds[:, :1]).any()
+    bounds = np.full((3, 1), 1e-6)
+    assert two.decided(np.array([[5.0], [0.0], [-5.0]]), bounds).tolist() == [True, False, True]
 
 
 @settings(deadline=None)

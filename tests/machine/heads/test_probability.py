@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kernelite.machine.heads.pairwise import (
+from kernelite.machine.heads.coupling import (
     class_probabilities,
-    couple_pairs,
-    density_probabilities,
-    pairs,
+    couple,
+    logit_errors,
+    pair_probabilities,
 )
+from kernelite.machine.heads.pairwise import density_probabilities
 
 
 def sigmoid(score: float, a: float, b: float) -> float:
@@ -83,13 +84,11 @@ def test_coupling_two_classes_can_be_seen():
 def test_coupling_is_near_the_minimum_that_the_paper_defines():
     """The iteration solves [Q 1; 1' 0] [p; m] = [0; 1] up to its tolerance."""
     rng = np.random.default_rng(1)
-    r = np.zeros((50, 4, 4))
-    for i in range(4):
-        for j in range(i + 1, 4):
-            r[:, i, j] = rng.uniform(0.05, 0.95, 50)
-            r[:, j, i] = 1 - r[:, i, j]
-    first = np.stack([r[:, i, j] for i, j in pairs(4)], axis=1)
-    for row, p in zip(r, couple_pairs(first, 4)):
+    first = rng.uniform(0.05, 0.95, (50, 6))
+    i, j = np.triu_indices(4, 1)
+    for chances, p in zip(first, couple(first, 4, None)[0]):
+        row = np.zeros((4, 4))
+        row[i, j], row[j, i] = chances, 1 - chances
         Q = -row * row.T + np.diag((row**2).sum(axis=0))
         system = np.block([[Q, np.ones((4, 1))], [np.ones((1, 4)), np.zeros((1, 1))]])
         exact = np.linalg.solve(system, [0, 0, 0, 0, 1])[:4]
@@ -119,7 +118,7 @@ def test_blocks_change_nothing(monkeypatch):
     rng = np.random.default_rng(2)
     scores, a, b = rng.normal(size=(50, 6)), rng.normal(size=6), rng.normal(size=6)
     whole = class_probabilities(scores, a, b, 4)
-    monkeypatch.setattr("kernelite.machine.heads.pairwise.BLOCK_NUMBERS", 16 * 7)
+    monkeypatch.setattr("kernelite.machine.heads.coupling.BLOCK_NUMBERS", 16 * 7)
     np.testing.assert_allclose(class_probabilities(scores, a, b, 4), whole, rtol=1e-12)
 
 
@@ -143,3 +142,28 @@ def test_density_steps_are_those_of_the_scalar_twin(marks, scores):
     ours = density_probabilities(np.array(scores), np.array(marks))
     assert ours[:, 0].tolist() == [density_twin(score, marks) for score in scores]
     np.testing.assert_array_equal(ours.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("K", [2, 3, 4, 7, 12])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
+def test_errors_of_coupled_probabilities_hold_while_scores_move(K: int, scale: float) -> None:
+    rng = np.random.default_rng([K, int(10 * scale)])
+    first, second = np.triu_indices(K, 1)
+    own = rng.integers(0, K, 200)[:, None]
+    scores = scale * (0.4 * rng.normal(size=(200, len(first))) + (own == first) - (own == second))
+    a, b = -rng.uniform(0.5, 2.0, len(first)), 0.2 * rng.normal(size=len(first))
+    bounds = 10.0 ** rng.uniform(-12, -3, (200, 1)) * rng.uniform(0, 1, scores.shape)
+    chances = pair_probabilities(scores, a, b)
+    p, errors = couple(chances, K, logit_errors(scores, bounds, a, b, chances))
+    assert errors is not None
+    np.testing.assert_allclose(p, couple(chances, K, None)[0], rtol=1e-9, atol=1e-13)
+    for _ in range(4):
+        there = scores + bounds * rng.choice([-1.0, 0.0, 1.0], scores.shape)
+        moved, _ = couple(pair_probabilities(there, a, b), K, None)
+        assert (np.abs(moved - p) <= errors).all()
+    small = bounds.max(axis=1) < 1e-8
+    assert np.median(errors[small].max(axis=1)) < 1e-6
+    # Of rows whose scores may be anywhere, nothing is known.
+    far = couple(chances, K, np.full_like(chances, np.inf))[1]
+    assert far is not None
+    assert (far == 1.0).all()

@@ -319,6 +319,10 @@ class TorchOps:
         kinds = {"b": torch.bool, "i": torch.int64, "u": torch.int64}
         return TensorValue(x.tensor.to(kinds.get(np.dtype(dtype).kind, torch.float64)))
 
+    def iterates(self, running: TensorValue) -> bool:
+        """Whether an iteration goes on."""
+        return bool(running.tensor.any())
+
     def take(self, constants: Any, index: TensorValue) -> TensorValue:
         """Entries of a constant array, labels among them."""
         return TensorValue(self.tensor(constants)[index.tensor])

@@ -22,7 +22,8 @@ from kernelite.machine.heads import (
     LatentHead,
     LinearHead,
 )
-from kernelite.machine.heads.pairwise import couple_pairs, pair_probabilities, pairs
+from kernelite.machine.heads.coupling import pair_probabilities
+from kernelite.machine.heads.pairwise import pairs
 from kernelite.machine.heads.values import SMALLEST_SUM
 from kernelite.program.criteria import predict_criterion
 from kernelite.support.errors import KerneliteError, UnsupportedModelError
@@ -66,15 +67,15 @@ class TorchHead(Buffers):
 
     def probabilities(self, scores: Tensor) -> Tensor:
         """Class probabilities of shape (m, K)."""
-        head = self.formulas
+        head, formula = self.formulas, self.formulas.probabilities
         if isinstance(head, ClassifierHead) and head.platt_a is not None and head.coupled:
             if scores.is_cuda and has_triton():
                 from kernelite.backends.torch.kernels.couple import run_couple
 
                 return run_couple(_of_pairs(head, scores), head.n_classes)
-            size = max(1, COUPLED // head.n_classes**2)
-            return torch.cat([_coupled(head, part) for part in scores.split(size)])
-        return head.probabilities(TensorValue(scores)).tensor
+            parts = scores.split(max(1, COUPLED // head.n_classes**2))
+            return torch.cat([formula(TensorValue(part)).tensor for part in parts])
+        return formula(TensorValue(scores)).tensor
 
     def labels(self, scores: Tensor) -> Tensor:
         """Labels where they are numbers, else their positions in `classes_`; or values."""
@@ -91,12 +92,6 @@ def _of_pairs(head: ClassifierHead, scores: Tensor) -> Tensor:
     """Probabilities of the first class of each pair, shape (m, pairs)."""
     sigmoids: Formula = pair_probabilities
     return sigmoids(head.towards_first(TensorValue(scores)), head.platt_a, head.platt_b).tensor  # type: ignore[arg-type]
-
-
-def _coupled(head: ClassifierHead, scores: Tensor) -> Tensor:
-    """Coupled by the definition, on tensors: shape (m, K)."""
-    couple: Formula = couple_pairs
-    return couple(TensorValue(_of_pairs(head, scores)), head.n_classes).tensor
 
 
 class TwoClasses(TorchHead):

@@ -175,11 +175,9 @@ class Head:
         """Class probabilities of shape (m, K)."""
         raise InputError("this model has no probabilities.")
 
-    def probabilities_by(
-        self, coupling: Callable[[FloatArray, int], FloatArray]
-    ) -> Callable[[FloatArray], FloatArray]:
-        """`probabilities`, where pairs of classes are coupled, if any, by a function given."""
-        return self.probabilities
+    def coupled_by(self, coupling: Callable[..., Any]) -> Head:
+        """The same, where something else couples pairs of classes, if any are coupled."""
+        return self
 
     def transform(self, scores: FloatArray) -> FloatArray:
         """New coordinates."""
@@ -224,7 +222,7 @@ class Head:
         xp, answer = ops(scores), self.answer(method, scores)
         low, high = self.answer_range(method, scores, bounds)
         with np.errstate(invalid="ignore"):  # infinite ends, or none
-            bound = xp.maximum(high - answer, answer - low)
+            bound = xp.maximum(high - answer, answer - low) * (1.0 + 2.0**-49)  # which rounded
         return xp.where(xp.isnan(bound), np.inf, bound)
 
     def decision_range(self, scores: FloatArray, bounds: FloatArray) -> Range:

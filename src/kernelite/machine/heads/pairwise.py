@@ -1,4 +1,4 @@
-"""One-vs-one: votes and when a winner is proven, and probabilities as LIBSVM computes them.
+"""One-vs-one: votes, and when a winner is proven; LIBSVM's probabilities of one class.
 
 In: scores of shape (m, K (K - 1) / 2), pairs in the order (0,1), (0,2), ..., signed so that a
 positive score favours the first class of its pair. A score of zero votes for the second (LIBSVM).
@@ -6,27 +6,20 @@ positive score favours the first class of its pair. A score of zero votes for th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache, partial
-from operator import mul
-from typing import TypeAlias
+from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.inputs import FloatArray, row_blocks
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.intervals import take_winner
 from kernelite.machine.ops import ops
 
 __all__ = [
-    "LIMITS",
-    "Coupling",
-    "class_probabilities",
     "count_votes",
-    "couple_pairs",
     "density_probabilities",
     "ovr_scores",
-    "pair_probabilities",
     "pair_sums",
     "pairs",
     "summed_scores",
@@ -203,162 +196,6 @@ def vote_range(
     return low, (n_classes - 1) - (won @ second + lost @ first)
 
 
-# Probabilities as LIBSVM computes them from scores: Platt's sigmoids, coupled over the pairs.
-#
-#     r_ij = 1 / (1 + exp(A_ij f_ij + B_ij)), clipped to [1e-7, 1 - 1e-7];      r_ji = 1 - r_ij
-#     p = argmin_p sum_i sum_j (r_ji p_i - r_ij p_j)^2  subject to  sum_i p_i = 1
-#
-# The second line is the second method of Wu, Lin and Weng, "Probability estimates for multi-class
-# classification by pairwise coupling" (2004), by their fixed-point iteration and LIBSVM's stopping
-# rule, which is loose enough to be seen in the third digit: so the steps must be the same too.
-
-
-LIMITS = 1e-7, 1.0 - 1e-7  # of a pair's probability
-FEW_COUPLED = 4, 64  # rows, and rows times classes, that are coupled one by one
-Coupling: TypeAlias = Callable[[FloatArray, int], FloatArray]
-"""From the probability of the first class of each pair, and K, to those of all classes."""
-BLOCK_NUMBERS = 1 << 20  # of the K x K matrices held at once: 8 MB
-
-
-def class_probabilities(
-    scores_for_first: FloatArray,
-    a: FloatArray,
-    b: FloatArray,
-    n_classes: int,
-    *,
-    couple_two_classes: bool = False,
-    coupling: Coupling | None = None,
-) -> FloatArray:
-    """Class probabilities from one-vs-one scores.
-
-    Parameters
-    ----------
-    scores_for_first : ndarray of shape (m, K (K - 1) / 2)
-        Positive where the first class of the pair is favoured.
-    a, b : ndarray of shape (K (K - 1) / 2,)
-        Platt's sigmoid of each pair.
-    n_classes : int
-        K.
-    couple_two_classes : bool
-        With two classes, whether to run the iteration all the same, as scikit-learn's copy of
-        LIBSVM does; LIBSVM takes the sigmoid itself since version 3.24.
-    coupling : callable, optional
-        What couples pairs of rows instead of `couple_pairs`.
-
-    Returns
-    -------
-    ndarray of shape (m, K)
-
-    Examples
-    --------
-    >>> class_probabilities(np.array([[0.0], [2.0]]), np.array([-1.0]), np.array([0.0]), 2).round(3)
-    array([[0.5  , 0.5  ],
-           [0.881, 0.119]])
-    """
-    if n_classes == 2 and not couple_two_classes:
-        first = pair_probabilities(scores_for_first, a, b)
-        return ops(first).concat([first, 1.0 - first], axis=1)
-    first = pair_probabilities(scores_for_first, a, b)
-    return (coupling or couple_pairs)(first, n_classes)
-
-
-def couple_pairs(first: FloatArray, n_classes: int) -> FloatArray:
-    """Class probabilities from those of the first class of each pair, by LIBSVM's iteration.
-
-    Each row's problem is solved by cyclic fixed-point steps on Q p = (p'Qp) 1, Q_ii = sum_j r_ji^2,
-    Q_ij = -r_ji r_ij. A row stops when max |Qp - p'Qp| < 0.005 / K, or after max(100, K) rounds.
-
-    Parameters
-    ----------
-    first : ndarray of shape (m, K (K - 1) / 2)
-    n_classes : int
-        K.
-
-    Returns
-    -------
-    ndarray of shape (m, K)
-
-    Examples
-    --------
-    >>> couple_pairs(np.array([[0.9, 0.8, 0.5]]), 3).round(2)
-    array([[0.74, 0.1 , 0.16]])
-    """
-    K = n_classes
-    if not isinstance(first, np.ndarray):
-        return _coupled(first, K)
-    m = len(first)
-    if m <= FEW_COUPLED[0] and m * K <= FEW_COUPLED[1]:
-        return np.array([_couple_one(row, K) for row in first.tolist()]).reshape(m, K)
-    out = np.empty((m, K))
-    for block in row_blocks(m, max(1, BLOCK_NUMBERS // (K * K))):
-        out[block] = _coupled(first[block], K)
-    return out
-
-
-def _coupled(first: FloatArray, n_classes: int) -> FloatArray:
-    """`couple_pairs` over `machine.ops`."""
-    xp, K = ops(first), n_classes
-    none = xp.full((first.shape[0], 1), 0.0)
-    every = xp.concat([first, 1.0 - first, none], axis=1)  # r_ij, r_ji, r_ii
-    k = K * (K - 1) // 2
-    places = np.full((K, K), 2 * k)
-    for pair, (i, j) in enumerate(pairs(K)):
-        places[i, j], places[j, i] = pair, k + pair
-    lines = []
-    for t in range(K):
-        own, other = every[:, places[t]], every[:, places[:, t]]
-        diagonal = xp.sum(other * other, axis=1, keepdims=True)
-        lines.append(diagonal * np.eye(K)[t][None, :] - own * other)
-    uniform = xp.full((first.shape[0], K), 1.0 / K)
-    Q = xp.concat(lines, axis=1)
-    return xp.iterate(partial(_one_round, K), uniform, (Q,), max(100, K))
-
-
-def _one_round(K: int, p: FloatArray, Q: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Move each p_t in turn to its fixed point and renormalise, keeping Qp and p'Qp up to date.
-
-    p_t grows by delta = (p'Qp - (Qp)_t) / Q_tt; dividing by 1 + delta makes p sum to one again.
-    Q has its lines side by side, shape (m, K^2). Returns p, and which rows had not stopped, (m,).
-    """
-    xp = ops(p)
-    lines = [Q[:, t * K : (t + 1) * K] for t in range(K)]
-    Qp = xp.concat([xp.sum(line * p, axis=1, keepdims=True) for line in lines], axis=1)
-    pQp = xp.sum(p * Qp, axis=1, keepdims=True)
-    running = ~(xp.max(xp.abs(Qp - pQp), axis=1) < 0.005 / K)
-    for t, line in enumerate(lines):
-        own, at = line[:, t : t + 1], Qp[:, t : t + 1]
-        delta = (pQp - at) / own
-        scale = 1.0 + delta
-        pQp = (pQp + delta * (delta * own + 2.0 * at)) / scale / scale
-        Qp = (Qp + delta * line) / scale
-        p = (p + delta * np.eye(K)[t][None, :]) / scale
-    return p, running
-
-
-def _couple_one(first: list[float], n_classes: int) -> list[float]:
-    """`couple_pairs` of one row, from the probability of the first class of each pair."""
-    r = [[0.0] * n_classes for _ in range(n_classes)]
-    for probability, (i, j) in zip(first, pairs(n_classes)):
-        r[i][j], r[j][i] = probability, 1.0 - probability
-    Q = [[-one * other for one, other in zip(*lines)] for lines in zip(r, zip(*r))]
-    for t, column in enumerate(zip(*r)):
-        Q[t][t] = sum(one * one for one in column)
-    p = [1.0 / n_classes] * n_classes
-    for _ in range(max(100, n_classes)):
-        Qp = [sum(map(mul, line, p)) for line in Q]
-        pQp = sum(map(mul, p, Qp))
-        if all(abs(each - pQp) < 0.005 / n_classes for each in Qp):
-            break
-        for t, line in enumerate(Q):
-            delta = (pQp - Qp[t]) / line[t]
-            scale = 1.0 + delta
-            p[t] += delta
-            pQp = (pQp + delta * (delta * line[t] + 2.0 * Qp[t])) / scale / scale
-            Qp = [(each + delta * q) / scale for each, q in zip(Qp, line)]
-            p = [each / scale for each in p]
-    return p
-
-
 def density_probabilities(scores: FloatArray, marks: FloatArray) -> FloatArray:
     """One-class probabilities: which of LIBSVM's ten density marks a score lies under.
 
@@ -388,13 +225,3 @@ def density_probabilities(scores: FloatArray, marks: FloatArray) -> FloatArray:
     inlier = xp.where(scores < marks[0], 0.001, step / len(marks))
     inlier = xp.where(scores > marks[-1], 0.999, inlier)
     return xp.stack([inlier, 1.0 - inlier], axis=1)
-
-
-def pair_probabilities(scores: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    """r_ij = 1 / (1 + exp(a f + b)), by the form that does not overflow, kept from 0 and 1."""
-    with np.errstate(over="ignore"):  # an infinite exponent is as good as a large one
-        t = scores * a + b
-    xp = ops(t)
-    small = xp.exp(-xp.abs(t))
-    first = xp.where(t >= 0, small / (1.0 + small), 1.0 / (1.0 + small))
-    return xp.clip(first, *LIMITS)

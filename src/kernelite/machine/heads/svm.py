@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,11 +18,16 @@ from kernelite.machine.heads.base import (
     checked_classes,
 )
 from kernelite.machine.heads.calibrated import SigmoidCalibrator
-from kernelite.machine.heads.intervals import SLACK, outwards, score_range, squash
-from kernelite.machine.heads.pairwise import (
+from kernelite.machine.heads.coupling import (
     LIMITS,
     Coupling,
     class_probabilities,
+    couple,
+    logit_errors,
+    pair_probabilities,
+)
+from kernelite.machine.heads.intervals import SLACK, best_decided, outwards, score_range, squash
+from kernelite.machine.heads.pairwise import (
     count_votes,
     ovr_scores,
     pair_sums,
@@ -241,6 +244,9 @@ class ClassifierHead(LabelHead):
 
         Where all rows have small bounds and no pair in doubt, their ranges need not be known.
         """
+        if method == "predict_proba" and self.coupled:
+            _, errors = self._coupled_within(scores, bounds)
+            return ops(errors).all(errors <= tolerance, axis=1)
         by_votes = method == "decision_function" and not self.decides_by_scores
         if by_votes and isinstance(scores, np.ndarray):
             small = np.min(self.bounds_for(method, tolerance))
@@ -279,46 +285,71 @@ class ClassifierHead(LabelHead):
             return winner_margin(self.towards_first(scores), self.n_classes)
         return ops(scores).abs(scores[:, 0] - self.threshold)
 
-    def probabilities(self, scores: FloatArray, coupling: Coupling | None = None) -> FloatArray:
-        """Class probabilities of shape (m, K), as the source couples them, by `coupling` if any."""
-        if self.platt_a is None or self.platt_b is None:
-            raise InputError("this model was trained without probabilities.")
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """Class probabilities of shape (m, K), as the source couples them."""
+        a, b = self._platt
         return class_probabilities(
             self.towards_first(scores),
-            self.platt_a,
-            self.platt_b,
-            self.n_classes,
+            *(a, b, self.n_classes),
             couple_two_classes=self.couple_two_classes,
-            coupling=coupling,
+            coupling=self.coupling,
         )
 
-    def probabilities_by(self, coupling: Coupling) -> Callable[[FloatArray], FloatArray]:
-        """`probabilities`, where something else couples the pairs."""
-        return partial(self.probabilities, coupling=coupling)
+    coupling: ClassVar[Any] = staticmethod(couple)
+
+    def coupled_by(self, coupling: Coupling) -> ClassifierHead:
+        """The same, where something else couples pairs of classes."""
+        head = replace(self)
+        object.__setattr__(head, "coupling", coupling)
+        return head
+
+    @property
+    def _platt(self) -> tuple[FloatArray, FloatArray]:
+        if self.platt_a is None or self.platt_b is None:
+            raise InputError("this model was trained without probabilities.")
+        return self.platt_a, self.platt_b
 
     def labelled_by_probability(self) -> ClassifierHead:
         """With the most probable class as label, as svm-predict's `-b 1`."""
         return replace(self, labels_by_probability=True)
 
     def probability_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
-        """Ends of `probabilities`: one sigmoid is monotone, coupled ones are an iteration."""
+        """Ends of `probabilities`: one sigmoid is monotone; `couple` follows errors of several."""
         if self.coupled:
-            return super().probability_range(scores, bounds)
+            p, errors = self._coupled_within(scores, bounds)
+            xp = ops(p)
+            low, high = outwards(p - errors, p + errors)
+            return xp.maximum(low, 0.0), xp.minimum(high, 1.0)
         xp, ends = ops(scores), score_range(self.towards_first(scores), bounds)
         first = outwards(*(xp.clip(p, *LIMITS) for p in self._sigmoid.range(*ends)))
         second = outwards(1.0 - first[1], 1.0 - first[0])
         return xp.concat([first[0], second[0]], axis=1), xp.concat([first[1], second[1]], axis=1)
 
+    def _coupled_within(
+        self, scores: FloatArray, bounds: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Coupled probabilities, and how far they may be off: each (m, K)."""
+        (a, b), towards_first = self._platt, self.towards_first(scores)
+        first = pair_probabilities(towards_first, a, b)
+        moved = logit_errors(towards_first, bounds, a, b, first)
+        p, errors = self.coupling(first, self.n_classes, moved)
+        assert errors is not None
+        return p, errors
+
     @property
     def _sigmoid(self) -> SigmoidCalibrator:
         """Of two classes: the first one's probability, of a score towards it."""
-        if self.platt_a is None or self.platt_b is None:
-            raise InputError("this model was trained without probabilities.")
-        return SigmoidCalibrator(float(self.platt_a[0]), float(self.platt_b[0]))
+        a, b = self._platt
+        return SigmoidCalibrator(float(a[0]), float(b[0]))
 
     def judged_by(self, method: str) -> Judged:
-        """Scores' bounds tell of a sigmoid; where classes are coupled, nothing does."""
-        return "exact" if method == "predict_proba" and self.coupled else "bounds"
+        """Scores' bounds tell of a sigmoid; where two classes are coupled, their rounds too.
+
+        Of more classes, following errors takes longer than it takes to sum up all digits.
+        """
+        if method != "predict_proba" or not self.coupled:
+            return "bounds"
+        return "range" if self.n_classes == 2 else "exact"
 
     def bounds_for(self, method: str, tolerance: Any) -> FloatArray:
         """Platt's sigmoid has slope |a| / 4 at most; "ovr" squashes K - 1 pairs, with slope 1/3."""
@@ -340,10 +371,9 @@ class ClassifierHead(LabelHead):
 
     def _decided_by_probability(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         # Two classes: the sign of the sigmoid's exponent tells, where it is large enough for two
-        # probabilities of doubles to differ. Where there is coupling, it is an iteration with a
-        # stopping rule; such rows are exact.
+        # probabilities of doubles to differ.
         if self.coupled:
-            return ops(scores).full((scores.shape[0],), False)
+            return best_decided(*self.probability_range(scores, bounds), self.n_classes)
         ends = score_range(self.towards_first(scores), bounds)
         low, high = self._sigmoid.exponents(*ends)
         return ((low > SLACK) | (high < -SLACK))[:, 0]

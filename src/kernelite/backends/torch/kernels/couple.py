@@ -1,6 +1,6 @@
 """Class probabilities from pairwise ones: LIBSVM's iteration, some rows per program.
 
-`machine.heads.pairwise.couple` is the definition. Q is never stored: an entry of its row t is
+`machine.heads.coupling.couple` is the definition. Q is never stored: an entry of its row t is
 -r (1 - r) of one pairwise probability r, which is read where it is needed.
 """
 
