@@ -37,6 +37,8 @@ class Case:
         Microseconds that one row may take.
     target : ndarray, optional
         What the model was fitted to: intelex's twin is fitted to the same.
+    others : bool
+        Whether nothing is asked of it: a model that no table names.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Case:
     one_row: float | None = None
     most_us: float | None = None
     target: Any = field(default=None, repr=False)
+    others: bool = False
 
     def call(self, model: Any) -> Callable[[Any], Any]:
         """What answers rows."""
@@ -205,6 +208,42 @@ def paper(rows: int) -> Made:
             yield Case(name, work.svc, "decision_function", sample, few, most_us=most)
 
 
+def others(rows: int) -> Made:
+    """Models that nobody asked for: nothing was tuned for them."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RationalQuadratic, WhiteKernel
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC, SVR, NuSVC
+
+    X, y, Z = _curve(2_000, 10, rows)
+    svr = make_pipeline(StandardScaler(), SVR()).fit(X, y)
+    yield Case("StandardScaler + SVR", svr, "predict", X, Z, others=True)
+    ridge = KernelRidge(kernel="laplacian", gamma=0.1, alpha=0.1).fit(X, y)
+    yield Case("KernelRidge, laplacian", ridge, "predict", X, Z, others=True)
+    X, y, Z = _curve(800, 5, rows)
+    quadratic = 1.0 * RationalQuadratic(2.0) + WhiteKernel(0.1)
+    process = GaussianProcessRegressor(quadratic, optimizer=None).fit(X, y)
+    yield Case("GPR std, RationalQuadratic", process, "std", X, Z, others=True)
+    X, y, Z = _classes(2_000, 12, 3, rows)
+    nu = NuSVC(nu=0.3).fit(X, y)
+    yield Case("NuSVC, 3 classes", nu, "decision_function", X, Z, others=True)
+    rest = OneVsRestClassifier(SVC()).fit(X, y)
+    yield Case("OneVsRest(SVC), 3 classes", rest, "decision_function", X, Z, others=True)
+    X, y, Z = _classes(1_500, 10, 4, rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        four = SVC(probability=True, random_state=0).fit(X, y)
+    yield Case("SVC(probability), 4 classes", four, "predict_proba", X, Z, others=True)
+    mapped = Nystroem(gamma=0.05, n_components=100, random_state=0)
+    line = make_pipeline(mapped, LogisticRegression(max_iter=1_000)).fit(X, y)
+    yield Case("Nystroem (100), 4 classes", line, "predict_proba", X, Z, others=True)
+
+
 def _dense(rows: Any) -> Rows:
     return rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
 
@@ -218,6 +257,7 @@ CASES: dict[str, Callable[[int], Made]] = {
     "ridge": ridges,
     "features": features,
     "paper": paper,
+    "others": others,
 }
 """Name of a group -> its cases, one after the other."""
 

@@ -23,6 +23,7 @@ groups: {", ".join(CASES)}
 
 examples:
   python -m benchmarks.values                       # all: writes results and docs/measured
+  GPYTORCH_PYTHON=... python -m benchmarks.values   # with GPyTorch, where another Python has it
   python -m benchmarks.values --quick               # all, small: about a minute, writes nothing
   python -m benchmarks.values --only "GPR std"      # cases by a part of their name
   python -m benchmarks.values --groups gpr ridge --keep    # some anew, the others as they were
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--processor", action="store_true", help="one thread, processor seconds: for busy machines"
     )
     args = parser.parse_args(argv)
-    options: dict[str, Any] = {"rounds": 7, "seconds": 0.3, "calls": 1_000, "peers": True}
+    options: dict[str, Any] = {"rounds": 5, "seconds": 0.25, "calls": 1_000, "peers": True}
     if args.quick:
         options = {"rounds": 3, "seconds": 0.1, "calls": 100, "peers": False}
     options["processor"] = args.processor

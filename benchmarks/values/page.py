@@ -40,13 +40,22 @@ def table(entries: list[dict[str, Any]]) -> list[list[str]]:
 
 
 def summary(entries: list[dict[str, Any]]) -> str:
-    """Geometric means and worst cases, in one sentence."""
+    """Geometric means and worst cases, a sentence for what is asked, one for other models."""
+    asked = [entry for entry in entries if not entry.get("others")]
+    others = [entry for entry in entries if entry.get("others")]
+    sentences = [_summary("answers", asked)] if asked else []
+    if others:
+        sentences.append(_summary("models that nothing was asked of", others))
+    return " ".join(sentences)
+
+
+def _summary(what: str, entries: list[dict[str, Any]]) -> str:
     parts = []
     for which, word in (("batch", "in batches"), ("one_row", "for one row")):
         ratios = [ratio for entry in entries if (ratio := times(entry, which))]
         mean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
         parts.append(f"{mean:.3g} times {word} (worst {min(ratios):.2g})")
-    return f"Geometric mean of {len(entries)} answers: {' and '.join(parts)}."
+    return f"Geometric mean of {len(entries)} {what}: {' and '.join(parts)}."
 
 
 def page(document: dict[str, Any]) -> str:
@@ -58,9 +67,10 @@ def page(document: dict[str, Any]) -> str:
         "",
         "Everything but labels of SVCs: decision values, probabilities, regressors, Gaussian "
         "processes, on generated data. Microseconds per row, in batches and one row at a time; "
-        "scikit-learn runs in the same process, scikit-learn-intelex where it has the estimator, "
-        "and GPyTorch on the CPU with its fast predictive variance. Answers are compared with "
-        "scikit-learn's before anything is timed, and kernelite has answered 40,000 rows before. "
+        "scikit-learn runs in the same process, scikit-learn-intelex where it has the estimator; "
+        "GPyTorch, on the CPU with its fast predictive variance, in a process of its own. Answers "
+        "are compared with scikit-learn's before anything is timed, and kernelite has answered "
+        "40,000 rows before. "
         "`python -m benchmarks.values` measures it again.",
         "",
         summary(entries),

@@ -12,6 +12,7 @@ from benchmarks.values import measure as measuring
 from benchmarks.values.cases import CASES, Case, make
 from benchmarks.values.command import main
 from benchmarks.values.page import page, summary, table
+from benchmarks.values.peers import ELSEWHERE, gpytorch_elsewhere
 
 
 def small(rows: int) -> Any:
@@ -53,3 +54,27 @@ def test_a_wrong_answer_is_refused() -> None:
 
     with pytest.raises(measuring.Wrong, match="beyond what is promised"):
         measuring.verify(case, Wrong())
+
+
+def test_models_that_nothing_was_asked_of_have_a_sentence_of_their_own() -> None:
+    entry = {
+        "name": "one",
+        "method": "predict",
+        "batch": {"scikit-learn": 8.0, "kernelite": 2.0},
+        "one_row": {"scikit-learn": 90.0, "kernelite": 10.0},
+    }
+    said = summary(
+        [entry, entry | {"others": True, "batch": {"scikit-learn": 6.0, "kernelite": 2.0}}]
+    )
+    assert "1 answers: 4 times in batches (worst 4) and 9 times for one row" in said
+    assert "1 models that nothing was asked of: 3 times in batches" in said
+
+
+def test_gpytorch_in_another_python_is_left_out_where_none_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(ELSEWHERE, raising=False)
+    (case,) = small(10)
+    assert gpytorch_elsewhere(case) is None
+    monkeypatch.setenv(ELSEWHERE, "python")
+    assert gpytorch_elsewhere(case) is None  # no Gaussian process
