@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from html import escape
 from time import monotonic
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -235,6 +234,8 @@ class _Display:
     def _page(self, done: float, total: float | None) -> dict[str, str]:
         said = f"{done:,.0f}" if not total else f"{100 * done / total:.0f}%"
         bar = f'<progress value="{done:g}" max="{total:g}"></progress>' if total else ""
+        from html import escape  # which loads all names of characters
+
         title = escape(self._title)
         return {"text/plain": f"{self._title} {said}", "text/html": f"{title} {bar} {said}"}
 

@@ -102,13 +102,17 @@ def test_an_object_depends_on_all_that_its_kernel_is_made_of(
     }
 
     def keys() -> dict[str, str]:
-        emitting._imports.cache_clear()
+        for function in (emitting._imports, emitting._meaning, emitting._tree):
+            function.cache_clear()
         return {module: emitting._key(FAMILY, module) for module in others}
 
-    for name in ("exp2", "panel_sums", "radial", "lanes", "entries"):
+    for name in ("exp2", "panel_sums", "radial", "lanes", "entries", "build", "providers"):
         before = keys()
         with open(package / f"backends/cpu/kernels/{name}.py", "a", encoding="utf-8") as file:
-            file.write("\n")
+            file.write("\n# A comment.\n")
+            file.flush()
+            assert keys() == before
+            file.write("ONE_MORE = 1\n")
         after = keys()
         changed = {module for module in others if after[module] != before[module]}
         assert changed == {module for module, made_of in others.items() if name in made_of}, name

@@ -204,14 +204,28 @@ def _key(family: str, module: str) -> str:
     for name in ("numba", "llvmlite"):
         state.update(metadata.version(name).encode())
     state.update(repr((family, FAMILIES[family])).encode())
-    files, needed = providers.source_files(), set[str]()
-    waiting = {module, *(f"{__package__}.{name}" for name in _MAKERS)}
+    files = providers.source_files()
+    makers = {f"{__package__}.{name}" for name in _MAKERS}
+    # Who provides what was compiled says nothing about the code but the family.
+    known = makers | {f"{__package__}.providers"}
+    needed = waiting = {module} - known
     while waiting:
-        needed |= waiting
-        waiting = {one for name in waiting for one in _imports(files[name])} - needed
-    for name in sorted(needed):
-        state.update(files[name].read_bytes())
+        waiting = {one for name in waiting for one in _imports(files[name])} - needed - known
+        needed = needed | waiting
+    for name in sorted(needed | makers):
+        state.update(_meaning(files[name]))
     return state.hexdigest()
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes())
+
+
+@cache
+def _meaning(path: Path) -> bytes:
+    """Changes with what a file says, and not with its comments and line breaks."""
+    return hashlib.blake2b(ast.dump(_tree(path)).encode()).digest()
 
 
 @cache
@@ -219,7 +233,7 @@ def _imports(path: Path) -> frozenset[str]:
     """The modules with sources of kernels that a file imports; of a package all that are in it."""
     files = providers.source_files()
     named = set()
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             named |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -22,6 +22,7 @@ from kernelite.backends.cpu.kernels.objects import HEAD, OBJECTS, SERVER, SHARE,
 __all__ = ["Entry", "SharedEntry", "numba_type", "pool_text"]
 
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400  # flags of NumPy's arrays
+_NEXT, _ROWS, _STEP, _FAILED, _ARGUMENTS = range(5)  # fields of what threads share: `SharedEntry`
 
 
 def numba_type(kind: ArrayType | str) -> Any:
@@ -303,7 +304,8 @@ class SharedEntry(Entry):
         builder, i64 = self.builder, self.i64
         first = self.kernel.by_row[0]
         rows = builder.extract_value(self.struct(builder, first, values[first]).shape, 0)
-        fields = [i64(0), rows, step, i64(0), *values]
+        first_row, none_failed = i64(0), i64(0)
+        fields = [first_row, rows, step, none_failed, *values]
         given = builder.alloca(ir.LiteralStructType([one.type for one in fields]))
         for i, one in enumerate(fields):
             builder.store(one, builder.gep(given, [ir.IntType(32)(0), ir.IntType(32)(i)]))
@@ -312,7 +314,7 @@ class SharedEntry(Entry):
         share = cgutils.get_or_insert_function(self.function.module, kind, SHARE)
         addresses = [builder.bitcast(one, self.pointer) for one in (part, given)]
         builder.call(share, [*addresses, helpers])
-        failed = builder.load(builder.gep(given, [ir.IntType(32)(0), ir.IntType(32)(3)]))
+        failed = builder.load(builder.gep(given, [ir.IntType(32)(0), ir.IntType(32)(_FAILED)]))
         return builder.icmp_unsigned("!=", failed, i64(0))
 
     def struct(self, builder: Any, i: int, value: Any) -> Any:
@@ -329,13 +331,13 @@ class SharedEntry(Entry):
         i64, i32 = self.i64, ir.IntType(32)
         given = builder.bitcast(function.args[0], kind)
         places = [builder.gep(given, [i32(0), i32(i)]) for i in range(len(kind.pointee.elements))]
-        rows, step = builder.load(places[1]), builder.load(places[2])
-        values = [builder.load(place) for place in places[4:]]
+        rows, step = builder.load(places[_ROWS]), builder.load(places[_STEP])
+        values = [builder.load(place) for place in places[_ARGUMENTS:]]
         again = function.append_basic_block("again")
         some, none = function.append_basic_block("some"), function.append_basic_block("none")
         builder.branch(again)
         builder.position_at_end(again)
-        first = builder.atomic_rmw("add", places[0], step, "monotonic")
+        first = builder.atomic_rmw("add", places[_NEXT], step, "monotonic")
         builder.cbranch(builder.icmp_signed("<", first, rows), some, none)
         builder.position_at_end(some)
         left = builder.sub(rows, first)
@@ -344,7 +346,7 @@ class SharedEntry(Entry):
             values[i] = self.rows_of(builder, i, values[i], (rows, first, count))
         failed, _found = self.called(builder, values)
         with cgutils.if_unlikely(builder, failed):
-            builder.store(i64(1), places[3])
+            builder.store(i64(1), places[_FAILED])
         builder.branch(again)
         builder.position_at_end(none)
         builder.ret_void()

@@ -17,7 +17,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib.util
-import logging
 import os
 import platform
 import stat
@@ -230,6 +229,8 @@ def _tell_that_numba_compiles() -> None:
     be turned into an error, and there is nothing wrong.
     """
     if not os.environ.get("KERNELITE_KERNELS"):
+        import logging  # here, since few need it when they start
+
         logging.getLogger("kernelite").warning(
             "kernelite: numba compiles kernels, in every process anew; "
             "`kernelite warm-up` builds them once"
