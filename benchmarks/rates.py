@@ -25,7 +25,7 @@ from kernelite.backends.cpu.threads import limit_threads
 from kernelite.backends.cpu.tiers import form_stages
 from kernelite.cli.console import print_table
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.heads import ClassifierHead, Head, RegressorHead
+from kernelite.machine.heads import ArgmaxHead, ClassifierHead, Head, RegressorHead
 from kernelite.planner.costs import (
     PROVEN_VOTES,
     RATES,
@@ -89,6 +89,8 @@ def timed(n: int, d: int) -> Iterator[tuple[str, Work, float]]:
         subjects.append((f"{k} values", values, RegressorHead(k)))
         if k == 1:
             subjects.append(("labels", values, ClassifierHead(np.arange(2))))
+        else:
+            subjects.append((f"largest of {k}", values, ArgmaxHead(np.arange(k))))
     pairs = CLASSES * (CLASSES - 1) // 2
     voting = KernelExpansion(centers, one_vs_one(rng, n), np.zeros(pairs), gamma=GAMMA / d)
     subjects.append((f"{CLASSES} classes", voting, ClassifierHead(np.arange(CLASSES))))
