@@ -36,8 +36,7 @@ from kernelite.program.criteria import (
     probability_criterion,
 )
 from kernelite.series.approximation import Approximation, LocalSums
-from kernelite.series.series import QuadraticForm
-from kernelite.series.spectral import SpectralForm
+from kernelite.series.series import SeriesForm
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
@@ -208,7 +207,7 @@ class ModelFields:
         return self._served.gamma
 
     @property
-    def form(self) -> QuadraticForm | SpectralForm | None:
+    def form(self) -> SeriesForm | None:
         """The form; None when the plan is exact."""
         return None if self.approximation is None else self.approximation.form
 

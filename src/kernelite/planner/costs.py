@@ -25,7 +25,7 @@ from kernelite.planner.plan import Candidate
 from kernelite.series.approximation import Approximation
 from kernelite.series.directional import product_work
 from kernelite.series.packed import packed_degree, packed_numbers
-from kernelite.series.series import QuadraticForm, Work, quadratic_work
+from kernelite.series.series import SeriesForm, Work, quadratic_work
 from kernelite.support.records import dataclass
 
 __all__ = [
@@ -199,7 +199,7 @@ def least_form_cost(d: int, k: int) -> float:
     return min(map(nanoseconds, (quadratic_work(d, k), truncated))) + nanoseconds(Work(bounds=k))
 
 
-def open_row_cost(full: QuadraticForm | None, k: int, *, at_once: bool = False) -> float:
+def open_row_cost(full: SeriesForm | None, k: int, *, at_once: bool = False) -> float:
     """What an open row costs in a second form besides the third order."""
     found = Work(rows=0 if at_once else GATHERED_ROWS, bounds=k)
     return nanoseconds(found if full is None else found + full.work)

@@ -29,8 +29,8 @@ from kernelite.program.cascade import holds
 from kernelite.program.criteria import Criterion
 from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.series.packed import packed_degree, packed_numbers
-from kernelite.series.series import QuadraticForm
-from kernelite.series.spectral import SpectralForm, spectrum, truncate
+from kernelite.series.series import SeriesForm
+from kernelite.series.spectral import spectrum, truncate
 from kernelite.support.errors import InputError
 
 __all__ = [
@@ -205,8 +205,8 @@ def _wanted(options: list[Option], name: str, notes: list[str]) -> list[Option]:
 
 
 def truncated_form(
-    form: QuadraticForm, sample: FloatArray, off: Callable[[], float] = lambda: 0.0
-) -> QuadraticForm | SpectralForm:
+    form: SeriesForm, sample: FloatArray, off: Callable[[], float] = lambda: 0.0
+) -> SeriesForm:
     """For "none": the smallest rank that stays far below the scores, if it is cheaper.
 
     On 95% of the sample, what is left out must stay under 0.1% of the standard deviation of the

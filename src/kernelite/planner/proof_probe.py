@@ -22,7 +22,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.criteria import Criterion
 from kernelite.series.certificate import Certificate
 from kernelite.series.remainder import PAIR_OVERHEAD, lower_gamma
-from kernelite.series.series import QuadraticForm, quadratic_form
+from kernelite.series.series import SeriesForm, quadratic_form
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["ProofProbe"]
@@ -64,7 +64,7 @@ class ProofProbe:
         pairs = expansion.n_centers**2 / 2 * (expansion.n_features + PAIR_OVERHEAD)
         self.dear = expansion.kernel.damps and pairs > DEAR_PAIRS
         self._scores: FloatArray | None = None
-        self._forms: dict[bytes, QuadraticForm] = {}
+        self._forms: dict[bytes, SeriesForm] = {}
         self._estimates: dict[bytes, Certificate] = {}
 
     def left(self, point: FloatArray, least: float) -> bool:
@@ -121,7 +121,7 @@ class ProofProbe:
             gamma=expansion.gamma,
         )
 
-    def form(self, point: FloatArray) -> QuadraticForm:
+    def form(self, point: FloatArray) -> SeriesForm:
         """The quadratic form about a point, built once."""
         key = point.tobytes()
         if key not in self._forms:

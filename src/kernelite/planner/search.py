@@ -48,8 +48,8 @@ from kernelite.series.directional import (
     may_pair,
     product_work,
 )
-from kernelite.series.series import QuadraticForm, quadratic_work
-from kernelite.series.spectral import SpectralForm, spectrum, truncate
+from kernelite.series.series import SeriesForm, quadratic_work
+from kernelite.series.spectral import spectrum, truncate
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = [
@@ -71,7 +71,7 @@ LARGEST_TENSOR_ENTRY = 1e100  # entry of a third-order tensor: its square is sti
 
 def third_order_tiers(
     expansion: KernelExpansion,
-    form: QuadraticForm,
+    form: SeriesForm,
     certificate: Certificate,
     max_bytes: int,
     pays: Callable[[float], bool],
@@ -82,7 +82,7 @@ def third_order_tiers(
     Parameters
     ----------
     expansion : KernelExpansion
-    form : QuadraticForm
+    form : SeriesForm
         The first tier, not truncated.
     certificate : Certificate
         Its own.
@@ -339,7 +339,7 @@ class Search:
         """
         return (rows + 1.0) / (len(self.sample) + 2.0)
 
-    def _forms(self, form: QuadraticForm) -> Iterator[QuadraticForm | SpectralForm]:
+    def _forms(self, form: SeriesForm) -> Iterator[SeriesForm]:
         yield form
         d, k = form.n_features, form.n_outputs
         if not form.damped or not (worthwhile := ranks(d, k)):
@@ -349,7 +349,7 @@ class Search:
             yield truncate(eigenpairs, rank)
 
     def _second_tiers(
-        self, firsts: list[Option], form: QuadraticForm, certificate: Certificate
+        self, firsts: list[Option], form: SeriesForm, certificate: Certificate
     ) -> None:
         """The first tiers that leave few rows open, followed by the full form and a cubic one."""
         whole = firsts[0]
@@ -395,7 +395,7 @@ class Search:
             if alone + left * second_cost(both) < self._least:
                 self._try(f"{whole.name}, {cubic.name}", both)
 
-    def _may_pay(self, first: Option, form: QuadraticForm, cost: float) -> bool:
+    def _may_pay(self, first: Option, form: SeriesForm, cost: float) -> bool:
         """Whether a second tier of that cost, were it to settle every row, could be cheapest."""
         expansion, share = self.expansion, self._expected(first.open_share * len(self.sample))
         full = None if first.approximation.form is form else form

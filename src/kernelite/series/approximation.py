@@ -13,8 +13,7 @@ from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
 from kernelite.series.directional import DirectionalBound
-from kernelite.series.series import Evaluated, QuadraticForm
-from kernelite.series.spectral import SpectralForm
+from kernelite.series.series import Evaluated, SeriesForm
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
@@ -27,18 +26,18 @@ class Approximation:
 
     Parameters
     ----------
-    form : QuadraticForm or SpectralForm
+    form : SeriesForm
         The first form.
     certificate : Certificate, optional
-    full : QuadraticForm, optional
+    full : SeriesForm, optional
         Where `form` is truncated: what the second form starts from instead.
     cubic : CubicForm or DirectionalBound, optional
         What the second form adds.
     """
 
-    form: QuadraticForm | SpectralForm
+    form: SeriesForm
     certificate: Certificate | None = None
-    full: QuadraticForm | None = None
+    full: SeriesForm | None = None
     cubic: CubicForm | DirectionalBound | None = None
 
     def __post_init__(self) -> None:
@@ -51,6 +50,8 @@ class Approximation:
                 raise InputError(
                     f"`{name}` of an approximation must have {d} features and {k} outputs."
                 )
+        if self.full is not None and self.full.rank is not None:
+            raise InputError("`full` of an approximation must not be truncated.")
         if self.full is not None and not np.array_equal(self.full.point, self.form.point):
             raise InputError("`full` of an approximation must be about the same point as its form.")
 

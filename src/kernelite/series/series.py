@@ -167,6 +167,11 @@ class SeriesForm:
         return len(self.constant)
 
     @property
+    def name(self) -> str:
+        """What plans call it."""
+        raise NotImplementedError
+
+    @property
     def work(self) -> Work:
         """What a row takes, bounds aside."""
         raise NotImplementedError

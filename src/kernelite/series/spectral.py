@@ -23,7 +23,7 @@ import numpy as np
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.ops import ops
 from kernelite.series.rounding import SAFETY, UNIT, damped, damping, round_up
-from kernelite.series.series import QuadraticForm, SeriesForm, Work
+from kernelite.series.series import SeriesForm, Work
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
@@ -133,9 +133,9 @@ class SpectralForm(SeriesForm):
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """The eigenpairs from which a form can be cut to any rank: prepare once, truncate often."""
+    """Eigenpairs of a form's matrices, by which it can be cut to any rank, as often as needed."""
 
-    form: QuadraticForm
+    form: SeriesForm
     values: FloatArray
     vectors: FloatArray
     skew: float
@@ -146,9 +146,9 @@ class Spectrum:
             raise UnsupportedModelError("the eigenvectors of the quadratic form did not converge.")
 
 
-def spectrum(form: QuadraticForm) -> Spectrum:
+def spectrum(form: SeriesForm) -> Spectrum:
     """Eigenpairs of M (one output), or of the sum of the scaled M_j^2 (several)."""
-    matrices, d = form.quadratic, form.n_features
+    matrices, d = form.terms["quadratic"], form.n_features
     if form.n_outputs == 1:
         values, vectors = np.linalg.eigh(matrices[0])
         residual = frobenius(matrices[0] @ vectors - vectors * values)
@@ -208,19 +208,19 @@ def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:
     (4, 2)
     """
     form = spectrum.form
-    d, k = form.n_features, form.n_outputs
+    d, k, matrices = form.n_features, form.n_outputs, form.terms["quadratic"]
     keep = _kept(spectrum, rank)
     V = np.ascontiguousarray(spectrum.vectors[:, keep])
     r = V.shape[1]
     mid, spread, cross = np.zeros(k), np.zeros(k), np.zeros(k)
     cores = np.empty((k, r, r))
-    for j, M in enumerate(form.quadratic):
+    for j, M in enumerate(matrices):
         ends, core, cross[j] = _split(spectrum, keep, M)
         mid[j], spread[j] = 0.5 * (ends[1] + ends[0]), 0.5 * (ends[1] - ends[0])
         cores[j] = core - mid[j] * np.eye(r)
     # See above. The rounding of y hides some of |x|^2 = |u|^2 - |y|^2, under a root in the cross
     # term: sqrt(|x|^2 + hidden |u|^2) <= |x| + sqrt(hidden) |u|.
-    size = np.array([frobenius(M) for M in form.quadratic]) + np.abs(mid)
+    size = np.array([frobenius(M) for M in matrices]) + np.abs(mid)
     hidden = spectrum.skew + 4.0 * (d + 4) * (math.sqrt(r) + 2.0) * UNIT
     leftover = size * (8.0 * spectrum.skew + 16.0 * (d + 8) ** 2 * UNIT)
     leftover += 2.0 * spectrum.residual + 2.0 * cross * math.sqrt(hidden)

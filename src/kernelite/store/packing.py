@@ -1,6 +1,6 @@
 """Nested frozen dataclasses as a JSON tree and named tensors, and back; nothing is ever unpickled.
 
-    dataclass      {"class": "QuadraticForm", "gamma": 0.5, ...}        a key a field
+    dataclass      {"class": "LocalSums", "start": 6.0, ...}            a key a field
     array          {"tensor": "form.point"}                             the name is the path
     csr_array      {"csr": [rows, columns]}          path.data, path.indices, path.indptr
     texts          {"texts": ["no", "yes"], "width": 3}                 width null: dtype object

@@ -20,7 +20,7 @@ from kernelite.program.bounded import FIRST, FULL, OPEN, THIRD, Bounded
 from kernelite.program.cascade import Block, Cascade, holds
 from kernelite.program.criteria import Criterion
 from kernelite.series.approximation import Approximation
-from kernelite.series.series import QuadraticForm
+from kernelite.series.series import SeriesForm
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def forms_alone(approximation: Approximation, *, fused: bool = True) -> Cascade:
     return Cascade(form_stages(approximation, fused=fused), answers_all=False)
 
 
-def runs_at_once(full: QuadraticForm | None, share: float) -> bool:
+def runs_at_once(full: SeriesForm | None, share: float) -> bool:
     """Whether values get the third order in one pass with a form that leaves this share open."""
     return full is None and share > MOSTLY
 

@@ -31,8 +31,8 @@ from kernelite.planner.planner import (
 from kernelite.program.criteria import label_criterion
 from kernelite.series.approximation import Approximation
 from kernelite.series.packed import collapsed, packed_degree
-from kernelite.series.series import QuadraticForm, quadratic_form
-from kernelite.series.spectral import SpectralForm, spectrum, truncate
+from kernelite.series.series import SeriesForm, quadratic_form
+from kernelite.series.spectral import spectrum, truncate
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.terminal import progress_bar
 
@@ -184,7 +184,7 @@ def calibrated_fields(task: Task, max_disagreement: float, confidence: float) ->
     }
 
 
-def _cut(task: Task, form: QuadraticForm, rank: int | str) -> QuadraticForm | SpectralForm:
+def _cut(task: Task, form: SeriesForm, rank: int | str) -> SeriesForm:
     if isinstance(rank, Integral):
         if rank > form.n_features:
             raise InputError(f"`rank` must lie between 1 and {form.n_features}, got {rank}.")
