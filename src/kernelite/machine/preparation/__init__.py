@@ -18,14 +18,7 @@ from kernelite.data.rows.frames import check_names, is_frame
 from kernelite.data.rows.inputs import Rows, check_rows, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.preparation.columns import Columns, Selection, chain_width
-from kernelite.machine.preparation.numeric import (
-    Normalize,
-    OwnScaling,
-    Polynomial,
-    PowerMap,
-    QuantileMap,
-    Threshold,
-)
+from kernelite.machine.preparation.numeric import NumberStep
 from kernelite.machine.preparation.pieces import Pieces
 from kernelite.machine.preparation.projection import Projection
 from kernelite.support.errors import InputError
@@ -65,19 +58,7 @@ class Kept:
         return self.transformer.transform(X)
 
 
-Step: TypeAlias = (
-    AffineMap
-    | Selection
-    | Columns
-    | OwnScaling
-    | Polynomial
-    | Normalize
-    | Threshold
-    | PowerMap
-    | QuantileMap
-    | Projection
-    | Kept
-)
+Step: TypeAlias = AffineMap | Selection | Columns | NumberStep | Projection | Kept
 
 
 @dataclass(frozen=True, eq=False)

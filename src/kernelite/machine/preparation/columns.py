@@ -13,15 +13,7 @@ from kernelite.data.rows.inputs import Rows, is_sparse
 from kernelite.machine.ops import ops
 from kernelite.machine.preparation.encoding import Bins, OneHot, Ordinal
 from kernelite.machine.preparation.missing import Impute, Missing
-from kernelite.machine.preparation.numeric import (
-    Normalize,
-    OwnScaling,
-    Polynomial,
-    PowerMap,
-    QuantileMap,
-    Threshold,
-    check_width,
-)
+from kernelite.machine.preparation.numeric import NumberStep, check_width
 from kernelite.machine.preparation.pieces import Piece, Pieces, as_columns, assemble
 from kernelite.machine.preparation.projection import Projection
 from kernelite.support.errors import InputError
@@ -113,20 +105,7 @@ class Branch:
 
     columns: NDArray[np.int64]
     steps: tuple[
-        OneHot
-        | Ordinal
-        | Bins
-        | Impute
-        | Missing
-        | Selection
-        | OwnScaling
-        | Polynomial
-        | Normalize
-        | Threshold
-        | PowerMap
-        | QuantileMap
-        | Projection,
-        ...,
+        OneHot | Ordinal | Bins | Impute | Missing | Selection | NumberStep | Projection, ...
     ] = ()
 
     def __post_init__(self) -> None:

@@ -23,16 +23,22 @@ from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
-__all__ = ["Normalize", "OwnScaling", "Polynomial", "PowerMap", "QuantileMap", "Threshold"]
+__all__ = [
+    "Normalize",
+    "NumberStep",
+    "OwnScaling",
+    "Polynomial",
+    "PowerMap",
+    "QuantileMap",
+    "Threshold",
+]
 
-NEARLY_ZERO = (
-    10 * np.finfo(np.float64).eps
-)  # norms below are not divided by, as scikit-learn has it
+NEARLY_ZERO = 10 * np.finfo(np.float64).eps  # smaller norms are not divided by, as in scikit-learn
 EDGE = 1e-7  # of a distribution, that is cut off before a normal one is made of it
 
 
-class _OfNumbers:
-    """A step that works on any block of rows."""
+class NumberStep:
+    """A step that works on any block of rows of numbers."""
 
     rowwise: ClassVar[bool] = True
     takes_columns: ClassVar[bool] = False
@@ -43,6 +49,9 @@ class _OfNumbers:
         @property
         def n_features(self) -> int:
             """d, the width of the rows that come in."""
+
+        def __call__(self, rows: Rows) -> FloatArray:
+            """The rows that come out."""
 
     @property
     def n_out(self) -> int:
@@ -63,7 +72,7 @@ def dense(rows: Rows, n_features: int) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnScaling(_OfNumbers):
+class OwnScaling(NumberStep):
     """A scaler's own arithmetic, operation by operation, where no bound can hold another's.
 
     Parameters
@@ -105,7 +114,7 @@ class OwnScaling(_OfNumbers):
 
 
 @dataclass(frozen=True, eq=False)
-class Polynomial(_OfNumbers):
+class Polynomial(NumberStep):
     """Products of features, as PolynomialFeatures makes them.
 
     Parameters
@@ -166,7 +175,7 @@ class Polynomial(_OfNumbers):
 
 
 @dataclass(frozen=True, eq=False)
-class Normalize(_OfNumbers):
+class Normalize(NumberStep):
     """Rows divided by their norm, as Normalizer does.
 
     Parameters
@@ -213,7 +222,7 @@ class Normalize(_OfNumbers):
 
 
 @dataclass(frozen=True, eq=False)
-class Threshold(_OfNumbers):
+class Threshold(NumberStep):
     """1 above a threshold, else 0, as Binarizer does.
 
     Parameters
@@ -238,7 +247,7 @@ class Threshold(_OfNumbers):
 
 
 @dataclass(frozen=True, eq=False)
-class PowerMap(_OfNumbers):
+class PowerMap(NumberStep):
     """A power of each feature, as PowerTransformer takes it before it standardises.
 
     Parameters
@@ -300,7 +309,7 @@ class PowerMap(_OfNumbers):
 
 
 @dataclass(frozen=True, eq=False)
-class QuantileMap(_OfNumbers):
+class QuantileMap(NumberStep):
     """Each feature by its quantiles, as QuantileTransformer does.
 
     Parameters
