@@ -41,7 +41,6 @@ from kernelite.support.files import STANDARD_INPUT, atomic_write, open_binary
 
 __all__ = [
     "VERSION",
-    "ModelKind",
     "dumps",
     "load",
     "loads",
