@@ -124,16 +124,14 @@ def test_a_sigmoids_slope_tells_how_close_scores_must_be() -> None:
     np.testing.assert_allclose(rule.tolerance, 4e-3 / 1.5)
 
 
-def test_coupled_probabilities_are_settled_where_that_is_faster() -> None:
-    three = ClassifierHead(np.arange(3), platt_a=-np.ones(3), platt_b=np.zeros(3))
-    assert probability_criterion(three, 1e-3) is never
+def test_coupled_probabilities_are_summed_exactly_but_have_errors() -> None:
     two = ClassifierHead(
         np.arange(2), platt_a=-np.ones(1), platt_b=np.zeros(1), couple_two_classes=True
     )
-    rule, scores = probability_criterion(two, 1e-3), np.array([[1.0], [0.02], [1.0]])
+    assert probability_criterion(two, 1e-3) is never
+    scores, bounds = np.array([[1.0], [0.02], [1.0]]), np.array([[1e-4], [1e-4], [1e-1]])
     # The stopping rule makes a jump of 0.005 where chances leave 0.495 to 0.505.
-    bounds = np.array([[1e-4], [1e-4], [1e-1]])
-    assert rule(scores, bounds).tolist() == [True, False, False]
+    assert two.within("predict_proba", scores, bounds, 1e-3).tolist() == [True, False, False]
 
 
 def test_a_constant_looks_at_no_score() -> None:

@@ -343,13 +343,11 @@ class ClassifierHead(LabelHead):
         return SigmoidCalibrator(float(a[0]), float(b[0]))
 
     def judged_by(self, method: str) -> Judged:
-        """Scores' bounds tell of a sigmoid; where two classes are coupled, their rounds too.
+        """Scores' bounds tell of a sigmoid.
 
-        Of more classes, following errors takes longer than it takes to sum up all digits.
+        Where classes are coupled, following errors takes longer than to sum up all digits.
         """
-        if method != "predict_proba" or not self.coupled:
-            return "bounds"
-        return "range" if self.n_classes == 2 else "exact"
+        return "exact" if method == "predict_proba" and self.coupled else "bounds"
 
     def bounds_for(self, method: str, tolerance: Any) -> FloatArray:
         """Platt's sigmoid has slope |a| / 4 at most; "ovr" squashes K - 1 pairs, with slope 1/3."""
