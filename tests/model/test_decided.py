@@ -127,3 +127,25 @@ def test_nothing_is_proven_of_rows_that_are_no_numbers(name: str, method: str, b
     rows[7, 1] = bad
     with pytest.raises(InputError, match="NaN or infinity"):
         getattr(fast, method)(rows)
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
+@pytest.mark.parametrize("plan", ["form", "exact", "estimate"])
+@pytest.mark.parametrize("gamma", [0.02, 3.0])
+def test_an_infinite_row_is_refused_beside_one_that_nothing_settles(
+    gamma: float, plan: str, bad: float
+) -> None:
+    """Stages may settle an infinite row, which is far away; the last one sees others alone."""
+    rng = np.random.default_rng(0)
+    centers, a = rng.normal(size=(200, 3)), rng.normal(size=200)
+    values = a @ np.exp(-gamma * ((centers - 0.25) ** 2).sum(axis=1))
+    expansion = KernelExpansion(centers, a[:, None], [-values], gamma=gamma)
+    head = ClassifierHead(np.arange(2))
+    machine = Machine(expansion, head, "a test model", "arrays", "KernelExpansion")
+    fast = kl.compile(machine, centers, plan=plan)
+    rows = np.concatenate([centers, np.full((1, 3), 0.25)])
+    assert not fast.decided(rows)[-1]
+    rows[7, 1] = bad
+    for method in (fast.predict, fast.decision_function, fast.decided):
+        with pytest.raises(InputError, match="NaN or infinity"):
+            method(rows)

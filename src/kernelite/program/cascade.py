@@ -308,7 +308,9 @@ class Cascade:
             stages[answers] = number
             tally.answered[number] += len(answers)
             if final:
-                tally.finite |= seen.finite and criterion.asks_bounds
+                # A form may settle an infinite row: its |u|^2 alone shows it, or nothing does.
+                left = found.finite_if_bounded or found.winners is not None
+                tally.finite |= left and seen.finite and criterion.asks_bounds
                 return found, seen.n_open
             if len(answers) == len(still):
                 return found, 0
