@@ -105,10 +105,12 @@ def test_rows_on_a_gpu_take_the_program(monkeypatch: pytest.MonkeyPatch) -> None
         fast.decision_function(rows).cpu(), fast.decision_function(X), atol=1e-3
     )
     # Scores are as good as their labels' proof, here and there.
-    found, bound = fast.scores(rows).cpu().numpy(), kernelite.torch.module(fast)(rows.cpu()).bounds
-    gap = np.abs(found - fast.scores(X))
-    assert (gap <= 2.0 * bound.numpy() + 1e-9).all()
-    assert fast._programs[rows.device] is interchange.program_on(fast, rows.device)
+    program = interchange.program_on(fast, rows.device)
+    svc = SVC(gamma=0.05).fit(X, np.where(X[:, 0] > 0.2, 0, 1))
+    exact = kl.compile(svc, X, guarantee="exact").scores(X)
+    gap = np.abs(fast.scores(rows).cpu().numpy() - exact)
+    assert (gap <= program(rows).bounds.cpu().numpy() + 1e-12).all()
+    assert fast._programs[rows.device] is program
     with pytest.raises(InputError, match="beyond"):
         fast.predict(rows, beyond=np.zeros(90))
 

@@ -9,8 +9,10 @@ launch, a copy of the answers, and one wait.
 
 from __future__ import annotations
 
+import gc
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -26,6 +28,18 @@ SIZES = (1, 16, 64, 256, 1024, 4096)
 
 Found = TypeVar("Found", bound=Any)  # a named tuple of tensors
 Work = Callable[[Tensor, Tensor, Tensor], Found]
+
+
+@contextmanager
+def _nothing_freed() -> Iterator[None]:
+    """The garbage collector waits: freeing another model's pinned memory ends a recording."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Recorded:
@@ -73,7 +87,8 @@ class Recorded:
         torch.cuda.current_stream(device).wait_stream(stream)
         self.graph = torch.cuda.CUDAGraph()
         kind = {"stream": stream, "capture_error_mode": "thread_local"}
-        with constants_used() as self.constants, torch.cuda.graph(self.graph, pool=pool, **kind):
+        graph = torch.cuda.graph(self.graph, pool=pool, **kind)
+        with constants_used() as self.constants, _nothing_freed(), graph:
             self.found = all_of_it()
 
     def run(self, rows: Tensor, wanted: Sequence[str]) -> tuple[Any, list[int]]:
