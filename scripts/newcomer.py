@@ -106,6 +106,10 @@ def _check_demo(told: str, clone: Path) -> None:
     page = re.search(r"^report: (.*)$", told, re.MULTILINE)
     if page is None or not Path(page[1]).is_file():
         raise Surprise("the demo left no report page")
+    if "numba compiles" in told:
+        raise Surprise(
+            "the demo asks for kernels that it did not build: see KERNELS in cli/demo.py"
+        )
     if told.count("compiling") > 1:
         raise Surprise("the demo speaks of compiling more than once")
     for name in ("svm.model", "train.svm", "test.svm", "svm.kernelite"):

@@ -33,6 +33,12 @@ def test_test_says_how_long_it_takes() -> None:
         assert re.findall(r"all tests but campaigns: (about .*)", text) == [found[1]], page
 
 
+def test_the_demo_builds_its_own_kernels_and_all_others_all_of_them() -> None:
+    assert re.search(r"^demo: (.*)", MAKEFILE, re.MULTILINE)[1] == "$(VENV)/.installed-demo"
+    for target in ("test", "campaign", "docs", "bench"):
+        assert re.search(rf"^{target}: .*\$\(VENV\)/\.kernels", MAKEFILE, re.MULTILINE), target
+
+
 def test_what_one_leaves_out_the_other_runs() -> None:
     assert '-m "not campaign"\n' in recipe("test")
     assert "-m campaign\n" in recipe("campaign")

@@ -13,9 +13,32 @@ import pytest
 from sklearn.svm import SVC
 
 import kernelite as kl
+from kernelite.backends.cpu.kernels.build import declare_all
 from kernelite.cli import demo
+from kernelite.support.errors import InputError
 
 SOURCE = str(Path(kl.__file__).parents[1])
+ASKED = """
+import sys
+from kernelite.backends.cpu.kernels import providers
+from kernelite.cli import demo, main
+folder, step = sys.argv[1], int(sys.argv[2])
+asked, address, whole = set(), providers.address, demo.digits()
+
+def recorded(kernel, symbol):
+    asked.add(kernel.symbol)
+    return address(kernel, symbol)
+
+providers.address = recorded
+demo.digits = lambda: demo.Data(
+    whole.X[::step], whole.y[::step], whole.X_test[:: 5 * step], whole.y_test[:: 5 * step]
+)
+demo._seconds = lambda predict, rows: 1.0
+assert main(["demo", "--folder", folder, "--json"]) == 0
+for line in demo._next_steps(folder, None).partition("try next:")[2].strip().splitlines():
+    assert main(line.split()[1:]) == 0
+print("asked:", *asked)
+"""
 
 
 @pytest.fixture
@@ -97,6 +120,47 @@ def test_the_commands_run_as_printed(good, tmp_path, monkeypatch) -> None:
     for line in lines:
         ran = subprocess.run(["sh", "-c", line], env=clean, capture_output=True, text=True)
         assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.campaign)])
+def test_it_builds_all_kernels_that_it_asks_for(tmp_path, step) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", ASKED, str(tmp_path), str(step)],
+        env={**os.environ, "PYTHONPATH": SOURCE},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    asked = set(ran.stdout.partition("asked:")[2].split())
+    assert len(asked) > 10
+    assert asked <= set(demo.KERNELS) <= {kernel.symbol for kernel in declare_all()}
+
+
+@pytest.fixture
+def built(monkeypatch) -> list[tuple[str, ...]]:
+    """Which kernels were built; that fails for want of a linker."""
+    asked: list[tuple[str, ...]] = []
+
+    def none(only: tuple[str, ...]) -> None:
+        asked.append(only)
+        raise InputError("there is no linker")
+
+    monkeypatch.setattr("kernelite.backends.cpu.warming.build_if_missing", none)
+    return asked
+
+
+@pytest.mark.usefixtures("small")
+def test_where_none_can_be_built_it_says_so_and_goes_on(good, built, tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("KERNELITE_KERNELS", raising=False)
+    ran = good("demo", "--folder", tmp_path, "--json")
+    assert built == [demo.KERNELS]
+    assert ran.err.count("no kernels are built: there is no linker") == 1
+
+
+def test_a_provider_that_was_chosen_stays(built, monkeypatch) -> None:
+    monkeypatch.setenv("KERNELITE_KERNELS", "numba")
+    demo._build_kernels()
+    assert built == []
 
 
 @pytest.mark.parametrize("on_path", [True, False])

@@ -11,7 +11,6 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from shutil import which
 from time import perf_counter
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_json
 from kernelite.cli.console import note, print_json, print_table
-from kernelite.support.errors import MissingExtraError, require_scikit_learn
+from kernelite.support.errors import KerneliteError, MissingExtraError, require_scikit_learn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,6 +37,13 @@ SMALL_GAMMA = {"gamma": 0.002, "C": 10.0}  # gamma_max of these digits is 0.0192
 COLUMNS = ["model", "scikit-learn", "kernelite", "on one thread", "faster", "labels that differ"]
 MOVES = [(i, j) for i in (0, 1, -1) for j in (0, 1, -1)]
 SINGLE_ROWS = 100  # that are asked for one by one
+KERNELS = (  # which its models need, and the commands that it suggests
+    *("bounds_remainder_kernel", "densify__scatter_kernel", "densify__take_kernel"),
+    *("judging_bound_rows", "judging_label_rows", "judging_settle_rows", "judging_take_open"),
+    *("libsvm_kernel_read_lines", "pairs_walk_rows", "panel_sums_double_scores"),
+    *("panel_sums_single_scores", "panel_values_several_scores", "quadratic_dense_form_kernel"),
+    *("spectral_dense_spectral_kernel", "third_dense_third_kernel"),
+)
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
     from sklearn.svm import SVC
 
     os.makedirs(args.folder, exist_ok=True)
+    _build_kernels()
     data = digits()
     two = data.two_classes()
     note(f"training scikit-learn's SVC on {len(data.X):,} images of digits, 64 pixels each: twice")
@@ -136,18 +143,16 @@ def digits() -> Data:
     return Data(X[::2], y[::2], *moved(test))
 
 
-@contextmanager
-def _kernels_ready() -> Iterator[None]:
-    """What is laid out inside waits for its kernels, so that NumPy is not timed instead."""
-    before = os.environ.get("KERNELITE_COMPILE")
-    os.environ["KERNELITE_COMPILE"] = "wait"
+def _build_kernels() -> None:
+    """Build what the demo needs, unless all kernels are there; then nobody waits for numba."""
+    from kernelite.backends.cpu.warming import build_if_missing
+
+    if os.environ.get("KERNELITE_KERNELS"):
+        return
     try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["KERNELITE_COMPILE"]
-        else:
-            os.environ["KERNELITE_COMPILE"] = before
+        build_if_missing(KERNELS)
+    except KerneliteError as error:
+        note(f"no kernels are built: {error}")
 
 
 def _compiled(models: dict[str, tuple[Any, Data]]) -> list[CompiledModel]:
@@ -156,7 +161,7 @@ def _compiled(models: dict[str, tuple[Any, Data]]) -> list[CompiledModel]:
     from kernelite.support.terminal import Progress
 
     found = []
-    with _kernels_ready(), Progress("compiling models, kernels once", len(models)) as bar:
+    with Progress("compiling models", len(models)) as bar:
         for svc, data in models.values():
             found.append(compile(svc, data.X))
             for count in (1, len(data.X_test)):

@@ -10,6 +10,7 @@ import pytest
 
 import kernelite
 from kernelite.backends.cpu.kernels import build, providers
+from kernelite.backends.cpu.warming import build_if_missing
 from kernelite.cli import main
 from kernelite.support import errors
 
@@ -18,9 +19,11 @@ from kernelite.support import errors
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine of some family, without libraries; building one takes no time."""
 
-    def built(family: str, path: Path, tell: Callable[[int, int], None], objects: object) -> int:
+    def built(
+        family: str, path: Path, tell: Callable[[int, int], None], only: list[str], objects: object
+    ) -> int:
         tell(1, 1)
-        path.write_bytes(providers.finished(b"code", family))
+        path.write_bytes(providers.finished(b"code", family + providers.PART if only else family))
         return 1
 
     monkeypatch.setattr(providers, "families_here", lambda: ["x86-64-v3"])
@@ -38,6 +41,18 @@ def test_it_is_built_once(empty: Path, capsys: pytest.CaptureFixture[str]) -> No
     said = json.loads(capsys.readouterr().out)
     assert (said["kernels"], said["family"], said["path"]) == (0, "x86-64-v3", str(path))
     assert kernelite.warm_up().kernels == 0
+
+
+def test_some_are_built_until_all_are(empty: Path) -> None:
+    first = build_if_missing(["one"])
+    assert (first.kernels, first.family) == (1, "x86-64-v3")
+    assert first.path == empty / providers.library_name("x86-64-v3-part")
+    again = build_if_missing(["one"])
+    assert (again.kernels, again.path) == (0, first.path)
+    whole = kernelite.warm_up()
+    assert (whole.kernels, whole.path) == (1, empty / providers.library_name("x86-64-v3"))
+    again = build_if_missing(["one"])
+    assert (again.kernels, again.path) == (0, whole.path)
 
 
 def test_every_file_with_kernels_is_built() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from kernelite.support.errors import InputError
 from kernelite.support.terminal import Progress
 
-__all__ = ["WarmUp", "warm_up"]
+__all__ = ["WarmUp", "build_if_missing", "warm_up"]
 
 
 class WarmUp(NamedTuple):
@@ -53,6 +54,14 @@ def warm_up() -> WarmUp:
     >>> warm_up().seconds >= 0.0  # a minute, the first time
     True
     """
+    return build_if_missing()
+
+
+def build_if_missing(only: Collection[str] = ()) -> WarmUp:
+    """As `warm_up`; where there are none, build some kernels only, if their symbols are given.
+
+    What is compiled is kept: who builds all kernels later compiles the others.
+    """
     from kernelite.backends.cpu.kernels import providers
     from kernelite.backends.cpu.kernels.build import build, kept_at, objects_beside
 
@@ -65,9 +74,11 @@ def warm_up() -> WarmUp:
         )
     family = families[0]
     found = providers.library_path(family)
+    if found is None and only:
+        found = providers.library_path(family + providers.PART)
     if found is not None:
         return WarmUp(family, 0, perf_counter() - started, found)
-    path = kept_at(family)
-    with Progress(f"building kernels for {family}") as bar:
-        count = build(family, path, bar.reach, objects=objects_beside(path))
+    path = kept_at(family + providers.PART if only else family)
+    with Progress(f"building kernels for {family}, once") as bar:
+        count = build(family, path, bar.reach, only, objects_beside(path))
     return WarmUp(family, count, perf_counter() - started, path)

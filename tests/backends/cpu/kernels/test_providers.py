@@ -38,8 +38,8 @@ print(provider().family, *tile[0].tolist())
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """One with a few kernels."""
+def part(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A library with a few kernels, which says so."""
     path = tmp_path_factory.mktemp("library") / "some.so"
     told: list[tuple[int, int]] = []
     assert build(FAMILY, path, lambda *done: told.append(done), only=SOME) == len(SOME)
@@ -47,9 +47,15 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-def kept(folder: Path, data: bytes) -> Path:
+@pytest.fixture(scope="module")
+def library(part: bytes) -> bytes:
+    """The same under the name of one with all."""
+    return providers.finished(part[: part.rindex(providers.MAGIC)], FAMILY)
+
+
+def kept(folder: Path, data: bytes, name: str = FAMILY) -> Path:
     """A library where it is looked for, with KERNELITE_CACHE=folder."""
-    path = folder / "kernels" / providers.library_name(FAMILY)
+    path = folder / "kernels" / providers.library_name(name)
     path.parent.mkdir(parents=True)
     path.write_bytes(data)
     return path
@@ -68,23 +74,25 @@ def run(
     )
 
 
-def test_the_same_sources_give_the_same_bytes(library: bytes, tmp_path: Path) -> None:
+def test_the_same_sources_give_the_same_bytes(part: bytes, tmp_path: Path) -> None:
     build(FAMILY, tmp_path / "again.so", only=reversed(SOME))
-    assert (tmp_path / "again.so").read_bytes() == library
+    assert (tmp_path / "again.so").read_bytes() == part
 
 
-def test_only_what_changed_is_compiled_again(library: bytes, tmp_path: Path) -> None:
+def test_only_what_changed_is_compiled_again(part: bytes, tmp_path: Path) -> None:
     objects = tmp_path / "objects"
     objects.mkdir()
     path = tmp_path / "some.so"
     assert build(FAMILY, path, only=SOME, objects=objects) == len(SOME)
     path.unlink()
     assert build(FAMILY, path, only=SOME, objects=objects) == 0
-    assert path.read_bytes() == library
+    assert path.read_bytes() == part
     one = next(objects.glob("pointwise_affine-*.o"))
     one.chmod(0o666)  # others can have written it
     assert build(FAMILY, path, only=SOME, objects=objects) == 1
-    assert path.read_bytes() == library
+    assert path.read_bytes() == part
+    more = [*SOME, "densify__take_kernel"]
+    assert build(FAMILY, path, only=more, objects=objects) == 1
 
 
 def test_an_object_depends_on_all_that_its_kernel_is_made_of(
@@ -180,19 +188,66 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_others_can_write_is_not_used(library: bytes, alone: Path) -> None:
-    path = kept(alone, library)
-    assert providers.library_path(FAMILY) == path
+@pytest.mark.parametrize("name", [FAMILY, FAMILY + providers.PART])
+def test_what_others_can_write_is_not_used(
+    library: bytes, part: bytes, alone: Path, name: str
+) -> None:
+    path = kept(alone, library if name == FAMILY else part, name)
+    assert providers.library_path(name) == path
     path.chmod(0o666)
-    assert providers.library_path(FAMILY) is None
+    assert providers.library_path(name) is None
     path.chmod(0o644)
     path.parent.chmod(0o777)
-    assert providers.library_path(FAMILY) is None
+    assert providers.library_path(name) is None
     path.parent.chmod(0o755)
-    assert providers.library_path(FAMILY) == path
+    assert providers.library_path(name) == path
     path.rename(alone / "elsewhere.so")
     path.symlink_to(alone / "elsewhere.so")
-    assert providers.library_path(FAMILY) is None
+    assert providers.library_path(name) is None
+
+
+def test_a_part_is_never_taken_for_the_whole(library: bytes, part: bytes, alone: Path) -> None:
+    paths = kept(alone, part), kept(alone / "other", library, FAMILY + providers.PART)
+    for path, name in zip(paths, (FAMILY, FAMILY + providers.PART)):
+        assert providers.why_refused(path, name) == "it was made of other sources"
+    with pytest.warns(providers.JitWarning, match="was made of other sources"):
+        assert providers._library(FAMILY) is None
+
+
+ONLY_HERE = """
+import sys
+from pathlib import Path
+import numpy as np
+if {forbidden}: sys.modules["numba"] = None
+from kernelite.backends.cpu.kernels import providers
+providers.library_folders = lambda: [Path("{folder}")]
+from kernelite.backends.cpu.kernels.pointwise import affine, sigmoid
+print(getattr(providers.provider(), "family", None))
+values = np.linspace(-3.0, 0.0, 9)
+affine(values, 2.0, 1.0)  # which is in it
+sigmoid(values, 0.5, 0.25)  # which is not
+print(*values.tolist())
+"""
+
+
+def test_numba_compiles_what_a_part_lacks(part: bytes, tmp_path: Path) -> None:
+    folder = kept(tmp_path, part, FAMILY + providers.PART).parent
+    code = ONLY_HERE.replace("{folder}", str(folder))
+    done = run(tmp_path, code, family="")
+    family, *values = done.stdout.split()
+    assert family == FAMILY
+    inner = 2.0 * np.linspace(-3.0, 0.0, 9) + 1.0
+    np.testing.assert_allclose(np.array(values, float), np.tanh(0.5 * inner + 0.25), atol=1e-15)
+    assert done.stderr.count("`kernelite warm-up` builds them once") == 1
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_numba_a_part_is_not_used(part: bytes, tmp_path: Path) -> None:
+    folder = kept(tmp_path, part, FAMILY + providers.PART).parent
+    code = ONLY_HERE.replace("{folder}", str(folder)).partition("values =")[0]
+    done = run(tmp_path, code, forbidden=True, family="")
+    assert done.stdout == "None\n"
+    assert done.stderr.count("JitWarning: no library of kernels fits this machine") == 1
 
 
 def test_the_working_directory_is_no_place_for_libraries(

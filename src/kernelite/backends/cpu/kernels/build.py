@@ -30,7 +30,7 @@ from typing import Any, Self
 
 from kernelite.backends.cpu.kernels import providers
 from kernelite.backends.cpu.kernels.compiling import KernelSource
-from kernelite.backends.cpu.kernels.providers import FAMILIES
+from kernelite.backends.cpu.kernels.providers import FAMILIES, PART
 from kernelite.support.errors import InputError, KerneliteError, missing_extra
 from kernelite.support.files import open_to_others, why_distrusted
 from kernelite.support.terminal import Progress
@@ -70,7 +70,7 @@ def build(
     tell : callable, optional
         Told how many kernels are done, and of how many.
     only : collection of str, optional
-        The symbols of some kernels; all by default.
+        The symbols of some kernels; all by default. The library then says that it is a part.
     objects : Path, optional
         A folder that nobody else can write. Objects of kernels are kept there, so that the next
         time only those kernels are compiled whose sources have changed.
@@ -106,7 +106,7 @@ def build(
         _link(linker, list(places.values()), library)
         code = library.read_bytes()
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_bytes(providers.finished(code, family))
+    temporary.write_bytes(providers.finished(code, family + PART if wanted else family))
     os.replace(temporary, path)
     if objects is not None:
         _drop_old(objects)

@@ -9,6 +9,10 @@ can write there (`kernelite.support.files`). Behind the code stands a trailer,
 so that one which is damaged, or was made of other sources, is refused in one sentence. Then the
 next provider answers: another library, numba where it is installed, else NumPy alone.
 
+A library of some kernels, as `kernelite demo` builds it, has a family's name followed by `PART`, in
+the file's name and in the trailer: it is never taken for one of all. It serves where there is no
+such library, and numba compiles what is not in it.
+
 $KERNELITE_KERNELS chooses, for tests: a family, `numba`, or `numpy` for none.
 """
 
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FAMILIES",
+    "PART",
     "Family",
     "JitWarning",
     "address",
@@ -59,6 +64,7 @@ __all__ = [
 
 MAGIC = b"kernelite kernels 1\n"
 SIZE = 32  # bytes of a digest
+PART = "-part"  # behind a family's name: a library of some of its kernels
 
 
 class Family(NamedTuple):
@@ -120,7 +126,7 @@ def declared() -> list[KernelSource]:
 
 
 class _Library:
-    """Kernels that were built ahead."""
+    """Kernels that were built ahead; numba compiles what is not among them."""
 
     def __init__(self, family: str, loaded: ctypes.CDLL) -> None:
         self.family, self._loaded = family, loaded
@@ -129,7 +135,7 @@ class _Library:
     def address(self, kernel: KernelSource, symbol: str) -> int:
         try:
             return ctypes.cast(self._loaded[symbol], ctypes.c_void_p).value or 0
-        except AttributeError:  # one that is declared elsewhere, as in a test
+        except AttributeError:  # a library of some, or a kernel that a test declares
             return _Numba().address(kernel, symbol)
 
     def provides(self, kernel: KernelSource) -> bool:
@@ -280,7 +286,10 @@ def library_name(family: str) -> str:
 
 
 def library_path(family: str) -> Path | None:
-    """The library of a family that is used here; a warning says of others why they are not."""
+    """The library of a family that is used here; a warning says of others why they are not.
+
+    With `PART` behind the family's name, here and below: one of some kernels.
+    """
     for path in _places(family):
         reason = why_refused(path, family)
         if reason is None:
@@ -291,8 +300,12 @@ def library_path(family: str) -> Path | None:
 
 def _library(family: str) -> _Library | None:
     path = library_path(family)
+    if path is None:
+        path = library_path(family + PART)
+        if path is None or _against_numba() is not None:
+            return None
     try:
-        return None if path is None else _Library(family, _loaded(path))
+        return _Library(family, _loaded(path))
     except (OSError, ValueError) as error:  # no library, or one without the table
         message = f"the kernels in `{path}` are not used: {error}."
         warnings.warn(JitWarning(message), stacklevel=4)
