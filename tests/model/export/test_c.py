@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.ensemble import VotingClassifier
+from sklearn.svm import SVC
 
+import kernelite as kl
 from kernelite.backends.c import to_c, to_c_program
 from kernelite.backends.c.formulas import Writer, constant_bytes
 from kernelite.backends.c.machine import Functions, label_rule
@@ -115,6 +118,17 @@ def test_no_compiler_warns(name: str, options: Any, compiler: str, tmp_path: Pat
         assert len(got) == len(rows)
     else:
         assert [row[0] for row in got] == [told(v) for v in model.head.predict(scores).tolist()]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_no_compiler_misses_the_number_of_a_row_of_one(compiler: str, tmp_path: Path) -> None:
+    """With one feature and two parts, gcc did not see that a row is read before it is used."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 1)), np.arange(60) % 5
+    both = VotingClassifier([("narrow", SVC(gamma=2.0)), ("wide", SVC(gamma=1.0))]).fit(X, y)
+    fast = kl.compile(both, X, guarantee="exact")
+    got = answers(build(fast, tmp_path, compiler), X)
+    assert [row[0] for row in got] == [told(label) for label in fast.predict(X).tolist()]
 
 
 PROVABLE = [

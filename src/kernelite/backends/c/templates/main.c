@@ -22,7 +22,7 @@ static int NAME_number(const char *token, REAL *value)
 PRINT
 int main(void)
 {
-    REAL x[NAME_FEATURES];
+    REAL x[NAME_FEATURES] = {0};
     char token[64];
     unsigned long line = 1;
     int c, used = 0, read = 0;
