@@ -233,7 +233,7 @@ def test_what_sums_cannot_have_is_refused_at_compile_time():
 @pytest.mark.parametrize("long_scale", [10.0, 0.2])
 def test_a_narrow_kernel_is_summed_over_near_centers(long_scale):
     rng = np.random.default_rng(2)
-    rows, new = rng.normal(size=(700, 2)), 2.0 * rng.normal(size=(500, 2))
+    rows, new = rng.normal(size=(1500, 2)), 2.0 * rng.normal(size=(500, 2))
     y = np.sin(5.0 * rows).sum(axis=1)
     model = process(RBF(long_scale) + 0.1 * RBF(0.05), rows, y)
     theirs = model.predict(new)

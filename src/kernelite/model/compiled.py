@@ -124,7 +124,7 @@ class CompiledModel(Predicting):
         groups: Mapping[str, Sequence[Any]] | None = None,
         tolerance: float | None = None,
         output: str | None = None,
-        device: Any = None,
+        device: object = None,
     ) -> Any:
         """Exact Shapley values of the scores, with proven bounds.
 
@@ -207,9 +207,9 @@ class CompiledModel(Predicting):
         >>> import kernelite
         >>> bump = kernelite.KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0)
         >>> model = kernelite.compile(bump, guarantee="exact")
-        >>> value, gradient = model.gradient([[1.0, 0.0]], return_value=True)
+        >>> value, gradient = model.gradient([[1.0, 0.5]], return_value=True)
         >>> value.round(4), gradient.round(4)
-        (array([1.2358]), array([[-1.4715,  0.    ]]))
+        (array([1.073]), array([[-1.146, -0.573]]))
         """
         from kernelite.explain.gradients import gradient
 
