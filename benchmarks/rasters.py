@@ -111,7 +111,7 @@ def measure(side: int, bands: int, folder: Path) -> dict[str, Any]:
     fast.save(folder / "model.kernelite")
     files = [str(folder / "model.kernelite"), str(scene), str(out)]
     done = subprocess.run(
-        [sys.executable, "-c", PREDICT, *files], capture_output=True, text=True, check=True
+        [sys.executable, "-c", PREDICT, *files], stdout=subprocess.PIPE, text=True, check=True
     )
     told = json.loads(done.stdout)
     predicted, seconds = told["pixels"], told["seconds"]

@@ -114,6 +114,24 @@ def test_probabilities_and_values_are_bands(tmp_path: Path) -> None:
     np.testing.assert_allclose(values, fitted.predict(rows), atol=1.001 * float(fast.tolerance[0]))
 
 
+@pytest.mark.parametrize("outputs", [["label"], ["label", "probability"]])
+def test_windows_without_any_data_stay_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outputs: list[str]
+) -> None:
+    monkeypatch.setattr(rasters, "NUMBERS_PER_WINDOW", 700)
+    data = cube().copy()
+    data[:, :40] = NODATA
+    source, out = scene(tmp_path / "scene.tif", data, nodata=NODATA), tmp_path / "out.tif"
+    fitted, fast = machine("numbers")
+    assert kl.predict_files(fast, source, out, outputs=outputs).rows == 30 * 90
+    with rasterio.open(out) as file:
+        found, nodata = file.read(1), file.nodata
+    gone = np.isnan(found) if np.isnan(nodata) else found == nodata
+    assert gone[:40].all()
+    assert not gone[40:].any()
+    assert (found[40:].ravel() == fitted.predict(data[:, 40:].reshape(4, -1).T.astype(float))).all()
+
+
 def test_nan_is_no_data_and_bands_can_be_named(tmp_path: Path) -> None:
     data = np.concatenate([np.zeros((1, 70, 90)), cube()[::-1]]).astype("float32")
     data[3, 5, 5] = np.nan

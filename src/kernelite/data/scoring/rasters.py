@@ -214,6 +214,8 @@ class _Bands:
 
     def answers(self, model: CompiledModel, rows: NDArray[Any]) -> tuple[NDArray[Any], Stats]:
         """The bands of some pixels, shape (bands, m)."""
+        if not len(rows):  # a window without data
+            return np.empty((len(self.names), 0), dtype=self.dtype), Stats()
         columns, total = [], Stats()
         for output in self.outputs:
             found, stats = answer(model, output, rows, "ignore")
