@@ -262,8 +262,10 @@ def families_here() -> list[str]:
     if sys.platform != "linux":
         return []
     machine, flags = platform.machine(), set[str]()
-    with suppress(OSError), open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-        flags = set(next((line.split() for line in file if line.startswith("flags")), []))
+    # Bytes: text would import a codec, and a fork while another thread imports locks the child.
+    with suppress(OSError), open("/proc/cpuinfo", "rb") as file:
+        words = next((line.split() for line in file if line.startswith(b"flags")), [])
+        flags = {word.decode(errors="replace") for word in words}
     return [
         name
         for name, one in FAMILIES.items()
