@@ -19,6 +19,7 @@ from kernelite.backends.cpu.kernels.build import build
 
 SOURCE = Path(kernelite.__file__).parents[1]
 SOME = ["pointwise_affine", "pointwise__exp_kernel", "panel_sums_single_scores"]
+RAISING = ["panel_sums_single_scores"]
 FAMILY = next(iter(providers.families_here()), "")
 HERE = FAMILY and shutil.which("cc") and providers._against_numba() is None
 pytestmark = pytest.mark.skipif(not HERE, reason="needs Linux on x86-64-v3, numba and cc")
@@ -133,6 +134,46 @@ def test_an_object_depends_on_all_that_its_kernel_is_made_of(
 def test_it_names_no_folder_of_the_machine_it_was_built_on(library: bytes) -> None:
     assert str(SOURCE).encode() not in library
     assert b"site-packages" not in library
+
+
+def test_bytes_do_not_depend_on_the_length_of_a_path(tmp_path: Path) -> None:
+    """numba describes exceptions by the file that raises them; here its files have longer names."""
+    import numba
+
+    found = []
+    for folder in (tmp_path / "short", tmp_path / "quite-a-long-way" / "to-the-same-packages"):
+        folder.parent.mkdir(exist_ok=True)
+        folder.symlink_to(Path(numba.__file__).parents[1])
+        path = tmp_path / f"{len(found)}.so"
+        code = f"""
+import sys
+sys.path.insert(0, {str(folder)!r})
+from pathlib import Path
+from kernelite.backends.cpu.kernels.build import build
+build({FAMILY!r}, Path({str(path)!r}), only={RAISING!r})
+import numba
+assert numba.__file__.startswith({str(folder)!r})
+"""
+        environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{folder}"}
+        subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+        found.append(path.read_bytes())
+    assert found[0] == found[1]
+
+
+def test_what_is_left_of_an_exception_has_one_length() -> None:
+    from kernelite.backends.cpu.kernels.emitting import _without_exceptions
+
+    def described(path: str) -> str:
+        return (
+            f'@.const.pickledata.a1 = internal constant [{len(path)} x i8] c"{path}"\n'
+            '@.const.pickledata.a1.sha1 = internal constant [2 x i8] c"\\22x"\n'
+            "@.const.picklebuf.a1 = internal constant { ptr, i32, ptr, ptr, i32 } "
+            f"{{ ptr @.const.pickledata.a1, i32 {len(path)}, ptr null, ptr null, i32 0 }}\n"
+        )
+
+    left = _without_exceptions(described("/a/file.py"))
+    assert left == _without_exceptions(described("/a/longer/way/to/file.py"))
+    assert left.count("zeroinitializer") == 3
 
 
 def test_it_needs_nothing_but_the_c_library(library: bytes) -> None:

@@ -283,10 +283,12 @@ def _module(name: str, kernel: KernelSource | None, machine: Any) -> Any:
 def _without_exceptions(text: str) -> str:
     """A module without what would make Python's exceptions: an entry looks at a status alone.
 
-    Descriptions of exceptions would bring paths of this machine into the library.
+    Descriptions of exceptions would bring paths of this machine into the library, and by their
+    length would move what stands behind them.
     """
-    kind, value = r"(?:\[[^]]*\]|{[^}]*})", r"(?:c\"[^\"]*\"|{[^}]*})"
-    described = rf"^(@\.const\.pickle(?:data|buf)\.\S+ = [^\[{{]*{kind}) {value}"
+    data = r"^(@\.const\.pickledata\.\S+ = [^\[]*)\[[^]]*\] (?:c\"[^\"]*\"|zeroinitializer)"
+    text = re.sub(data, r"\1[1 x i8] zeroinitializer", text, flags=re.M)
+    described = r"^(@\.const\.picklebuf\.\S+ = [^{]*{[^}]*}) {[^}]*}"
     text = re.sub(described, r"\1 zeroinitializer", text, flags=re.M)
     text = re.sub(r"^define [^\n]*@__excinfo_unwrap_args.*?^}\n", "", text, flags=re.S | re.M)
     return re.sub(r"@__excinfo_unwrap_args\w+", "null", text)
