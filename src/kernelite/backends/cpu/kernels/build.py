@@ -44,7 +44,8 @@ KEPT_SECONDS = 30 * 86400  # that an object is kept for which no library was mad
 def declare_all() -> list[KernelSource]:
     """Load each module with kernels; one that makes them on demand has `all_kernels`."""
     package = Path(__file__).parents[3]
-    others = {"build", "emitting", "entries", "tracing"}  # which load numba, and have none
+    # Which load numba, and have none.
+    others = {"build", "emitting", "entries", "quickening", "tracing"}
     for path in sorted(providers.kernel_files()):
         if path.stem not in others:
             inside = path.relative_to(package).with_suffix("")

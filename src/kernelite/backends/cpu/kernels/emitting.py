@@ -30,11 +30,12 @@ from kernelite.backends.cpu.kernels.build import ALWAYS, declare_all
 from kernelite.backends.cpu.kernels.compiling import KernelSource
 from kernelite.backends.cpu.kernels.entries import pool_text
 from kernelite.backends.cpu.kernels.providers import FAMILIES
+from kernelite.backends.cpu.kernels.quickening import quicken
 
 __all__ = ["compile_for", "emit"]
 
 # What every object is made by, besides the kernel's own sources.
-_MAKERS = ("compiling", "emitting", "entries", "objects", "tracing")
+_MAKERS = ("compiling", "emitting", "entries", "objects", "quickening", "tracing")
 
 # Memory for arrays that kernels make. numba keeps a count of references, a function to call at the
 # end, a word for it, the address of the data and their size, and the allocator: 48 bytes. An array
@@ -249,6 +250,7 @@ def emit(family: str, folder: Path) -> None:
     # Collecting garbage would take an eighth of the time; what numba holds, it holds for good.
     gc.freeze()
     gc.set_threshold(200_000, 20, 100)
+    quicken()
     compile_for(family)
     kernels = {kernel.symbol: kernel for kernel in declare_all()}
     modules = {symbol: kernel.function.__module__ for symbol, kernel in kernels.items()}
