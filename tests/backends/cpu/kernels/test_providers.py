@@ -15,7 +15,7 @@ import pytest
 
 import kernelite
 from kernelite.backends.cpu.kernels import objects, providers
-from kernelite.backends.cpu.kernels.build import build
+from kernelite.backends.cpu.kernels.build import LONGEST, build, declare_all
 
 SOURCE = Path(kernelite.__file__).parents[1]
 SOME = ["pointwise_affine", "pointwise__exp_kernel", "panel_sums_single_scores"]
@@ -174,6 +174,11 @@ def test_what_is_left_of_an_exception_has_one_length() -> None:
     left = _without_exceptions(described("/a/file.py"))
     assert left == _without_exceptions(described("/a/longer/way/to/file.py"))
     assert left.count("zeroinitializer") == 3
+
+
+def test_the_kernels_that_are_compiled_first_are_kernels() -> None:
+    names = {kernel.symbol for kernel in declare_all()}
+    assert names.issuperset(LONGEST)
 
 
 def test_it_needs_nothing_but_the_c_library(library: bytes) -> None:

@@ -35,9 +35,15 @@ from kernelite.support.errors import InputError, KerneliteError, missing_extra
 from kernelite.support.files import open_to_others, why_distrusted
 from kernelite.support.terminal import Progress
 
-__all__ = ["ALWAYS", "build", "declare_all", "kept_at", "objects_beside"]
+__all__ = ["ALWAYS", "LONGEST", "build", "declare_all", "kept_at", "objects_beside"]
 
 ALWAYS = frozenset({"runtime", "pool"})  # objects of every library, besides those of kernels
+LONGEST = (  # those that take seconds, the longest first: begun last, they would be waited for
+    *("coupling_coupled", "third_dense_third_kernel", "spectral_dense_spectral_kernel"),
+    *("pairs_walk_entries", "quadratic_dense_form_kernel", "tangents_entry_tangents"),
+    *("pairs_walk_rows", "local_local_sums_8", "local_local_sums_2", "panel_values_several_scores"),
+    *("part_sums_quick_parts", "local_local_sums_4", "quadratic_sparse_sparse_kernel"),
+)
 KEPT_SECONDS = 30 * 86400  # that an object is kept for which no library was made of
 
 
@@ -171,7 +177,9 @@ class _Workers:
 
     def emit(self, names: list[str], tell: Callable[[str, int], None]) -> None:
         """Have objects written, by whichever process is free; told each name, and how many."""
-        waiting, done = list(names), []
+        ranks = {name: rank for rank, name in enumerate(LONGEST)}
+        waiting = sorted(names, key=lambda name: ranks.get(name, len(ranks)), reverse=True)
+        done: list[str] = []
 
         def work(process: Any) -> None:
             while waiting:
