@@ -146,6 +146,34 @@ def test_values_of_regressors_too() -> None:
     assert (error <= fast.tolerance[0]).all()
 
 
+def test_labels_that_a_form_left_open_need_no_doubles() -> None:
+    """Coefficients nearly cancel at a small gamma: plain sums leave open what the form does."""
+    X, y = make_classification(900, 8, n_informative=6, n_redundant=0, random_state=5)
+    source = SVC(gamma=0.002, C=100.0).fit(X[:500], y[:500])
+    model = kl.compile(source, X)
+    engine, values = model._runner.exact, source.decision_function(X)
+    assert engine is not None
+    assert engine.single is not None
+    low, high = X[values < 0.0][:200], X[values > 0.0][:200]
+    for _ in range(7):  # towards the boundary, from both sides
+        middle = 0.5 * (low + high)
+        above = source.decision_function(middle)[:, None] > 0.0
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    near = np.concatenate([low, high])
+    exact = source.decision_function(near)
+    stages = {stage.name: stage for stage in model._runner.cascade.stages}
+    criterion = model._for_predict
+    found = stages["exact, single precision"].run(near, criterion)
+    assert found is not None
+    assert (np.abs(found.scores[:, 0] - exact) <= np.asarray(found.bounds)[:, 0] + 1e-9).all()
+    settled, plain = criterion(found.scores, found.bounds), criterion(*engine.single.run(near))
+    assert settled.mean() > 0.9
+    assert settled.mean() > plain.mean() + 0.2
+    np.testing.assert_array_equal(model.predict(near), source.predict(near))
+    for row in near[::9]:
+        assert model.predict(row[None]) == source.predict(row[None])
+
+
 def test_rows_that_are_no_numbers_or_far_are_left_to_others() -> None:
     fitted = SVC(gamma=0.005).fit(X[:2000], y[:2000])
     fast = kl.compile(fitted, X[:2000])

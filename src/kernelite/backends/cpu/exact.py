@@ -117,6 +117,16 @@ class ExactEngine:
         layout = dense.for_panels
         return None if layout is None else tangent_sums(dense.rounding, layout)
 
+    @property
+    def for_open_labels(self) -> PanelSums | SinglePacked | None:
+        """For labels of dense rows that a form left open: tangents, where there are such.
+
+        They take up to a quarter longer than plain sums, and their bounds are tighter, by a factor
+        of a thousand where |t| is small: at a gamma that has a form, coefficients nearly cancel,
+        and plain sums leave most of what the form left open, too.
+        """
+        return self.single if self.tangent is None else self.tangent
+
     @cached_property
     def quick(self) -> PanelSums | None:
         """For dense rows and one output: doubles with quick exponentials, with a bound."""
@@ -299,9 +309,13 @@ class FewerDigits:
         if criterion is None or not self._serves(criterion):
             return None
         found = self.engine.fewer_digits(rows, criterion, quick=self.quick)
-        if found is None or not _pays(*found, criterion):
+        if found is None:
             return None
         sums, taken = found
+        if criterion.labels_alone and not (self.quick or self.values):
+            sums = self._behind_a_form(sums, taken)
+        if not _pays(sums, taken, criterion):
+            return None
         return Bounded(*sums.run(taken), finite_if_bounded=True)
 
     def one_pass(
@@ -332,6 +346,12 @@ class FewerDigits:
             return np.broadcast_to(limits, (taken.shape[0], len(limits))).copy()
         scores, bounds = sums.run(taken)
         return np.where(criterion(scores, bounds)[:, None], bounds, 0.0)
+
+    def _behind_a_form(self, sums: ShortSums, rows: Rows) -> ShortSums:
+        engine = self.engine
+        if not isinstance(engine, ExactEngine) or is_sparse(rows):
+            return sums
+        return engine.for_open_labels or sums
 
     def _serves(self, criterion: Criterion) -> bool:
         if criterion.labels_alone:
