@@ -164,14 +164,16 @@ class Cascade:
             tally.undecidable += n_open
         return found
 
-    def labels_left(self, rows: Block, criterion: Criterion, tally: Tally) -> FloatArray:
-        """Scores of rows whose labels the first stage left open, from the stages that prove them.
+    def labels_left(
+        self, rows: Block, criterion: Criterion, tally: Tally, start: int = 1
+    ) -> FloatArray:
+        """Scores of rows whose labels the stages before `start` left open, from those that follow.
 
         Bounds are not told, so it does not matter which stage has the tighter ones. The last stage
         must answer all.
         """
         scores, still, part = np.empty((0, 0)), None, rows
-        for number in range(1, len(self.stages)):
+        for number in range(start, len(self.stages)):
             started = perf_counter()
             found = self.stages[number].run(part, criterion)
             tally.seconds[number] += perf_counter() - started

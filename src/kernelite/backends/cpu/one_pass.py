@@ -20,7 +20,7 @@ from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.cpu.fused_sums import NO_SQUARES, PanelSums
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.mapped import MappedRows
-from kernelite.backends.cpu.threads import share_rows
+from kernelite.backends.cpu.threads import LITTLE, share_rows
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.heads import Head
@@ -200,11 +200,27 @@ class FormPass(OnePass):
         super().__init__(*judged)
         self.kernel, fixed, self.unused, self.least_rows, _ = given
         self.fixed = *map(_ordinary, fixed), *self.judged
+        self.held = self.least_rows >= LITTLE  # as `share_rows` has it for one row
 
     def fill(self, rows: FloatArray, *out: Any) -> None:
         """As `OnePass.fill`."""
         given = rows, *self.fixed, *out, *self.unused
         share_rows(self.kernel, len(rows), self.least_rows, *given)
+
+    def one(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any] | None, bool]:
+        """As `OnePass.one`, with nothing between the arrays and the kernel."""
+        own = self.labels
+        if own is None or not self.held:
+            return super().one(row, finish)
+        counts, words, is_open = np.zeros(3, np.int64), np.empty(1, np.int64), np.empty(1, np.bool_)
+        given = row, *self.fixed, counts, words, is_open, NO_SCORES
+        self.kernel.shared(-1, 0, *given, *self.unused)
+        n_open, outside, unknown = counts.tolist()
+        if unknown or (outside and not any(self.numbers[:3])):
+            return None, False
+        if n_open:
+            return None, True
+        return words.view(own.labels.dtype) if own.as_words else own.labels.take(words), True
 
     @classmethod
     def of(

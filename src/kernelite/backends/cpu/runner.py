@@ -18,10 +18,19 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS, blocks_of
 from kernelite.backends.cpu.exact import ExactEngine, FewerDigits
+from kernelite.backends.cpu.fused_sums import PanelSums
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.local import NearCenters
 from kernelite.backends.cpu.mapped import MappedRows
-from kernelite.backends.cpu.one_pass import Finish, OnePass, Passed, Passes, open_rows
+from kernelite.backends.cpu.one_pass import (
+    Finish,
+    OnePass,
+    Passed,
+    Passes,
+    SignLabels,
+    SumsPass,
+    open_rows,
+)
 from kernelite.backends.cpu.outside import OutsideRows, damped
 from kernelite.backends.cpu.sums import PartRows
 from kernelite.backends.cpu.threads import map_blocks
@@ -36,9 +45,19 @@ from kernelite.data.rows.inputs import (
     row_blocks,
     row_part,
 )
+from kernelite.machine.affine import AffineMap
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
-from kernelite.program.bounded import QUICK, SINGLE, Bounded, Stats, Tally, spelled_out
+from kernelite.program.bounded import (
+    FULL,
+    QUICK,
+    SINGLE,
+    THIRD,
+    Bounded,
+    Stats,
+    Tally,
+    spelled_out,
+)
 from kernelite.program.cascade import Cascade
 from kernelite.program.criteria import Criterion
 from kernelite.support.records import dataclass
@@ -46,6 +65,7 @@ from kernelite.support.records import dataclass
 __all__ = ["Finish", "Runner"]
 
 Result = TypeVar("Result")
+PASSED_OVER = 1 << 18  # numbers of all centers: some twenty microseconds of sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,21 +181,58 @@ class Runner:
         tally: Tally,
     ) -> None:
         """Put the answers of rows that a pass left open in their places."""
+        summed, number = self._behind_form(front.labels, criterion, rows=found.n_open)
         for index, some in open_rows(rows, found, max(64, BLOCK_ELEMENTS // rows.shape[1])):
-            scores = self._scores_left(some, criterion, tally)
+            start = 1
+            if summed is not None and summed.helps(some):
+                started = perf_counter()
+                then = summed.run(some)
+                tally.seconds[number] += perf_counter() - started
+                if not then.unknown:
+                    tally.answered[number] += len(index) - then.n_open
+                    found.labels[index] = then.labels
+                    if not then.n_open:
+                        continue
+                    index, some, start = index[then.is_open], some[then.is_open], number + 1
+            scores = self._scores_left(some, criterion, tally, start)
             if front.labels is None:
                 found.scores[index] = scores
             else:
                 found.labels[index] = front.labels.words_of(scores)
 
     def _scores_left(
-        self, rows: FloatArray, criterion: Criterion | None, tally: Tally
+        self, rows: FloatArray, criterion: Criterion | None, tally: Tally, start: int = 1
     ) -> FloatArray:
-        """Scores of rows that the first form left open."""
+        """Scores of rows that the stages before `start` left open."""
         whole = slice(0, len(rows))
         if criterion is not None and criterion.labels_alone and self.cascade.answers_all:
-            return self.cascade.labels_left(self._mapped(rows, whole), criterion, tally)
+            return self.cascade.labels_left(self._mapped(rows, whole), criterion, tally, start)
         return self.evaluate(rows, whole, criterion, None, tally).scores
+
+    def _behind_form(
+        self, finish: Finish | None, criterion: Criterion | None, *, rows: int
+    ) -> tuple[OnePass | None, int]:
+        """What sums labels up that a form left open, and the number of its stage; None: stages do.
+
+        A second form is passed over where a few rows' sums take less than its call.
+        """
+        if self._sums_behind is None or finish is None or criterion is None:
+            return None, 0
+        passes, number, numbers = self._sums_behind
+        if number > 1 and rows * numbers > PASSED_OVER:
+            return None, 0
+        return passes.of(finish, criterion), number
+
+    @cached_property
+    def _sums_behind(self) -> tuple[Passes, int, int] | None:
+        """Sums that follow forms, the number of their stage, and how many numbers they read."""
+        engine, names = self.exact, self.cascade.names
+        if self.forms is None or engine is None or self._passes is None or SINGLE not in names:
+            return None
+        number = names.index(SINGLE)
+        if any(name not in (FULL, THIRD) for name in names[1:number]):
+            return None
+        return Passes(OpenLabels(engine), self.preparation.input_map), number, engine.n_numbers
 
     @cached_property
     def _passes(self) -> Passes | None:
@@ -300,6 +357,13 @@ class Runner:
                 if not goes_on:
                     return None
                 start = int(criterion is not None and criterion.labels_alone)
+                if start:
+                    summed, number = self._behind_form(finish, criterion, rows=1)
+                    if summed is not None:
+                        answer, _ = summed.one(row, finish)
+                        if answer is not None:
+                            return answer, self._one_stats[number]
+                        start = number + 1
         if criterion is None or not self._takes_one:
             return None
         cascade = self.cascade
@@ -458,6 +522,29 @@ def _finished(found: Bounded, finish: Finish, criterion: Criterion | None) -> ND
         open_rows = np.flatnonzero(found.winners < 0)
         answers[open_rows] = finish(found.scores[open_rows])
     return answers
+
+
+class OpenLabels:
+    """Single precision as the stage behind forms has it, for labels of rows that these left open.
+
+    Parameters
+    ----------
+    engine : ExactEngine
+    """
+
+    def __init__(self, engine: ExactEngine) -> None:
+        self.engine = engine
+
+    def one_pass(
+        self, input_map: AffineMap | None, criterion: Criterion | None, labels: SignLabels | None
+    ) -> SumsPass | None:
+        """What takes dense rows to labels; None where these are not summed up in panels."""
+        if criterion is None or not criterion.labels_alone or labels is None:
+            return None
+        sums = None if self.engine.sparse is not None else self.engine.for_open_labels
+        if not isinstance(sums, PanelSums):
+            return None
+        return SumsPass.of(sums, input_map, criterion, labels)
 
 
 ONE_TOGETHER = {name: Stats(1, {name: 1}) for name in (SINGLE, QUICK)}
