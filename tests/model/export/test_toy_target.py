@@ -23,7 +23,7 @@ from kernelite.machine.ops import ops
 from kernelite.model.export.emitting import OPERATORS
 from kernelite.model.export.exact import exact_scores
 from kernelite.model.export.selection import select, steps_of
-from kernelite.model.export.tracing import Trace, Traced
+from kernelite.model.export.tracing import Trace, TracedNode
 from kernelite.program.criteria import label_criterion
 from kernelite.series.series import SeriesForm, quadratic_form
 from kernelite.support.errors import UnsupportedModelError
@@ -65,14 +65,16 @@ class Interpreter:
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
 
-    def value(self, node: Traced, given: dict[str, np.ndarray], known: dict[Traced, Any]) -> Any:
+    def value(
+        self, node: TracedNode, given: dict[str, np.ndarray], known: dict[TracedNode, Any]
+    ) -> Any:
         if node not in known:
             sides = [self.value(side, given, known) for side in node.inputs]
             self.count[node.op] += node.size
             known[node] = self._operate(node, sides, given)
         return known[node]
 
-    def _operate(self, node: Traced, sides: list[Any], given: dict[str, np.ndarray]) -> Any:
+    def _operate(self, node: TracedNode, sides: list[Any], given: dict[str, np.ndarray]) -> Any:
         op = node.op
         if op == "constant":
             return node.data

@@ -39,8 +39,8 @@ from kernelite.model.export.exact import kernel_values, prepared
 from kernelite.model.export.float32 import float32_error
 from kernelite.model.export.selection import (
     Dtype,
+    ExportSelection,
     Part,
-    Selection,
     check_size,
     needs_variances,
     plain_reach,
@@ -214,7 +214,7 @@ def _source(
     )
 
 
-def _with_probabilities(selection: Selection, wanted: bool | None) -> bool:
+def _with_probabilities(selection: ExportSelection, wanted: bool | None) -> bool:
     """Whether they are written: by default where no iteration and no variance is needed."""
     head = selection.head
     if wanted is None:
@@ -314,12 +314,12 @@ def _features(model: CompiledModel) -> list[str]:
     return ["A row x has, in this order:", *(f"  x[{i}]  {name}" for i, name in enumerate(names))]
 
 
-def check(selection: Selection) -> None:
+def check(selection: ExportSelection) -> None:
     """Refuse, by one sentence and before anything is written, what C does not say."""
     _source(selection.model, "model", "all", selection.decided, selection.dtype)
 
 
-def _check_machine(selection: Selection) -> None:
+def _check_machine(selection: ExportSelection) -> None:
     def tried(expansion: KernelExpansion) -> None:
         x = Trace("C").input("x", expansion.n_features)
         made = Constants(CLanguage(), "c")

@@ -18,8 +18,8 @@ from kernelite.machine.arithmetic import C
 from kernelite.machine.heads import Head
 from kernelite.model.export.emitting import Constants, function_body
 from kernelite.model.export.exact import deviations, exact_scores, latent_variances, log_sums
-from kernelite.model.export.selection import Selection, steps_of
-from kernelite.model.export.tracing import Trace, Traced
+from kernelite.model.export.selection import ExportSelection, steps_of
+from kernelite.model.export.tracing import Trace, TracedNode
 from kernelite.program.criteria import And, Margin, Within, label_criterion
 from kernelite.series.approximation import Approximation
 from kernelite.support.errors import KerneliteError, UnsupportedModelError
@@ -47,7 +47,7 @@ class LabelTable:
     form: str = ""
 
 
-def label_rule(head: Head) -> tuple[NDArray[Any], Traced] | None:
+def label_rule(head: Head) -> tuple[NDArray[Any], TracedNode] | None:
     """Labels, and which of them a row has; None of values, and of several numbers as labels."""
     trace = Trace("C")
     found = answer(head, "predict", moments(head, "predict", trace))
@@ -64,7 +64,7 @@ def label_rule(head: Head) -> tuple[NDArray[Any], Traced] | None:
     raise _refused(head, "labels are several texts")
 
 
-def moments(head: Head, method: str, trace: Trace) -> dict[str, Traced]:
+def moments(head: Head, method: str, trace: Trace) -> dict[str, TracedNode]:
     """What a method's answers are made of: scores, and variances where it needs them."""
     found = {"scores": trace.input("scores", head.n_scores)}
     if method in head.needs_posterior:
@@ -72,12 +72,12 @@ def moments(head: Head, method: str, trace: Trace) -> dict[str, Traced]:
     return found
 
 
-def answer(head: Head, method: str, given: dict[str, Traced]) -> Traced:
+def answer(head: Head, method: str, given: dict[str, TracedNode]) -> TracedNode:
     """What a method makes of scores, by the head's own formula."""
     formula: Any = head
     try:
         if "variances" in given:
-            found: Traced = formula.from_moments(method, given["scores"], given["variances"])
+            found: TracedNode = formula.from_moments(method, given["scores"], given["variances"])
         else:
             found = formula.answer(method, given["scores"])
     except (KerneliteError, AttributeError, TypeError) as error:
@@ -144,7 +144,7 @@ class Source:
     Parameters
     ----------
     w : Writer
-    selection : Selection
+    selection : ExportSelection
     labels : LabelTable
     before : tuple of steps
         What rows go through before the machine's own steps.
@@ -153,7 +153,7 @@ class Source:
     """
 
     w: Writer
-    selection: Selection
+    selection: ExportSelection
     labels: LabelTable = LabelTable()
     before: tuple[Any, ...] = ()
     probabilities: bool = False
@@ -182,9 +182,9 @@ class Functions:
         self,
         said: str,
         name: str,
-        inputs: dict[str, Traced],
+        inputs: dict[str, TracedNode],
         outputs: dict[str, Any] | None = None,
-        returned: Traced | None = None,
+        returned: TracedNode | None = None,
     ) -> None:
         """A function of arrays: what it does, its name, its arguments and results."""
         real = self.w.real

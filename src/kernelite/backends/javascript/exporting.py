@@ -29,7 +29,7 @@ from kernelite.machine.preparation.columns import Columns
 from kernelite.model import CompiledModel
 from kernelite.model.export.graph.answers import Answers, answers_of
 from kernelite.model.export.graph.graph import Graph, Node, Value
-from kernelite.model.export.selection import Part, Selection, steps_of
+from kernelite.model.export.selection import ExportSelection, Part, steps_of
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["to_javascript"]
@@ -179,7 +179,7 @@ def _about(found: Answers) -> dict[str, Any]:
     }
 
 
-def _check_labels(selection: Selection) -> None:
+def _check_labels(selection: ExportSelection) -> None:
     classes = selection.head.classes
     each = classes if isinstance(classes, list) else [] if classes is None else [classes]
     for labels in each:

@@ -17,7 +17,7 @@ from kernelite.model import CompiledModel
 from kernelite.model.export.float32 import float32_error
 from kernelite.model.export.graph.answers import Answers, answers_of, label_lists, label_type
 from kernelite.model.export.graph.graph import Graph, Node, Value
-from kernelite.model.export.selection import Dtype, Part, Selection
+from kernelite.model.export.selection import Dtype, ExportSelection, Part
 from kernelite.support.errors import UnsupportedModelError, missing_extra
 
 __all__ = ["to_onnx"]
@@ -159,7 +159,7 @@ def _column_names(found: Answers) -> list[str]:
     return names
 
 
-def _output(selection: Selection, name: str, value: Value) -> Any:
+def _output(selection: ExportSelection, name: str, value: Value) -> Any:
     """Name, type and shape of an output; what only the head knows of the shape stays open."""
     head, dtype, width = selection.head, str(selection.dtype), None
     if name == "label":
@@ -176,7 +176,7 @@ def _output(selection: Selection, name: str, value: Value) -> Any:
     return described(name, dtype, ["N"] if value.ndim == 1 else ["N", width])
 
 
-def _facts(selection: Selection, sample: Any) -> dict[str, str]:
+def _facts(selection: ExportSelection, sample: Any) -> dict[str, str]:
     """The file's own documentation."""
     model = selection.model
     facts = {

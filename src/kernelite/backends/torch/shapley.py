@@ -24,7 +24,15 @@ from kernelite.backends.torch.interchange import as_host_array
 from kernelite.backends.torch.kernels import has_triton
 from kernelite.support.errors import InputError
 
-__all__ = ["DeviceProducts", "Factors", "Kept", "Quadrature", "brought", "players", "products"]
+__all__ = [
+    "DeviceProducts",
+    "Factors",
+    "KeptProducts",
+    "Quadrature",
+    "brought",
+    "players",
+    "products",
+]
 
 UNIT = 2.0**-53
 LARGEST_EXPONENT = 230.0  # of a factor
@@ -186,7 +194,7 @@ class DeviceProducts:
         return (value @ self.weights).mT, (size @ sizes).mT, middles
 
 
-class Kept(NamedTuple):
+class KeptProducts(NamedTuple):
     """Products of all factors: (m, B, 2 slots, n) at t and 1 - t, prod (u + v) / 2, and the rules.
 
     `rules` are of shape (m, B, blocks of centers), or one for all.
@@ -197,7 +205,7 @@ class Kept(NamedTuple):
     rules: Tensor
 
 
-def products(u: Tensor, v: Tensor, quadrature: Quadrature) -> Kept:
+def products(u: Tensor, v: Tensor, quadrature: Quadrature) -> KeptProducts:
     """The first pass: products over players of factors (m, p, n) and (B, p, n).
 
     One rule serves all, since it is as fine as the worst needs it.
@@ -215,7 +223,7 @@ def products(u: Tensor, v: Tensor, quadrature: Quadrature) -> Kept:
             moved = quadrature.nodes[node] * (up - low)
             kept[:, :, 2 * place] *= low + moved
             kept[:, :, 2 * place + 1] *= up - moved
-    return Kept(kept, middles, torch.tensor(rule))
+    return KeptProducts(kept, middles, torch.tensor(rule))
 
 
 def _spread(u: Tensor, v: Tensor, quadrature: Quadrature) -> tuple[int, Tensor]:
@@ -236,7 +244,7 @@ def _spread(u: Tensor, v: Tensor, quadrature: Quadrature) -> tuple[int, Tensor]:
 
 
 def players(
-    u: Tensor, v: Tensor, kept: Kept, quadrature: Quadrature, mine: Tensor, others: Tensor
+    u: Tensor, v: Tensor, kept: KeptProducts, quadrature: Quadrature, mine: Tensor, others: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The second pass: sums over background rows, and what their roundings grow with: (m, p, n).
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.model.export.tracing import Traced
+from kernelite.model.export.tracing import TracedNode
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["Constants", "Language", "function_body"]
@@ -115,8 +115,8 @@ class Constants:
 
 def function_body(
     constants: Constants,
-    outputs: Sequence[tuple[Traced, str]] = (),
-    returned: Traced | None = None,
+    outputs: Sequence[tuple[TracedNode, str]] = (),
+    returned: TracedNode | None = None,
 ) -> str:
     """Statements that write outputs to arrays of these names, and return a scalar."""
     written = [
@@ -130,7 +130,7 @@ def function_body(
     return "".join(f"{line}\n" for line in body.lines)
 
 
-def _passes(node: Traced) -> bool:
+def _passes(node: TracedNode) -> bool:
     """Whether a `placed` node has the entries of its source in their order and shape."""
     source = node.inputs[0]
     return (
@@ -147,19 +147,19 @@ def _is_sparse(matrix: NDArray[Any]) -> bool:
 class _Body:
     """A function's body under construction."""
 
-    def __init__(self, constants: Constants, results: list[Traced]) -> None:
+    def __init__(self, constants: Constants, results: list[TracedNode]) -> None:
         self.constants, self.language = constants, constants.language
         self.lines: list[str] = []
-        self.names: dict[Traced, str] = {}
+        self.names: dict[TracedNode, str] = {}
         self.scopes: list[dict[Any, str]] = [{}]
         self.count = 0
-        self.order: list[Traced] = []
-        seen: set[Traced] = set()
+        self.order: list[TracedNode] = []
+        seen: set[TracedNode] = set()
         for result in results:
             self._visit(result, seen)
         self.stored = self._stored(results)
 
-    def _visit(self, node: Traced, seen: set[Traced]) -> None:
+    def _visit(self, node: TracedNode, seen: set[TracedNode]) -> None:
         if node in seen:
             return
         seen.add(node)
@@ -167,11 +167,11 @@ class _Body:
             self._visit(source, seen)
         self.order.append(node)
 
-    def _stored(self, results: list[Traced]) -> set[Traced]:
+    def _stored(self, results: list[TracedNode]) -> set[TracedNode]:
         """Nodes with a statement of their own."""
         stored = {node for node in results if node.op not in (*FREE, "placed")}
 
-        def demand(node: Traced) -> None:
+        def demand(node: TracedNode) -> None:
             while node.op == "placed":
                 node = node.inputs[0]
             if node.op not in FREE:
@@ -192,7 +192,7 @@ class _Body:
             for side in node.inputs:
                 if 1 < side.size < node.size and node.op != "concat":
                     demand(side)
-        roots: dict[Traced, set[Traced]] = {node: set() for node in self.order}
+        roots: dict[TracedNode, set[TracedNode]] = {node: set() for node in self.order}
         for node in reversed(self.order):
             if node.op not in (*FREE, "placed") and len(roots[node]) > 1 and node.size <= MOST_HELD:
                 stored.add(node)
@@ -236,7 +236,7 @@ class _Body:
         self.line(self.language.variable(name, kind, self.language.literal(value, kind)))
         return name
 
-    def _store(self, node: Traced) -> None:
+    def _store(self, node: TracedNode) -> None:
         writer = dict(zip(ARRAYS, (self._matmul, self._contract, self._concat, self._iterate)))
         named = node in self.names
         if node.size == 1 and not named and node.op not in writer:
@@ -251,7 +251,7 @@ class _Body:
         else:
             self._each(node.shape, lambda index: self._assign(node, index))
 
-    def _assign(self, node: Traced, index: tuple[str, ...]) -> None:
+    def _assign(self, node: TracedNode, index: tuple[str, ...]) -> None:
         value = self.element(node, index, whole=False)
         self.line(f"{self.names[node]}[{_flat(node.shape, index)}] = {value};")
 
@@ -264,7 +264,7 @@ class _Body:
 
     # Elements ---------------------------------------------------------------------------------
 
-    def element(self, node: Traced, index: tuple[str, ...], *, whole: bool = True) -> str:
+    def element(self, node: TracedNode, index: tuple[str, ...], *, whole: bool = True) -> str:
         """The text of one entry; `whole`: of an array that is held, if it is."""
         index = tuple("0" if size == 1 else i for i, size in zip(index, node.shape, strict=True))
         place = _flat(node.shape, index)
@@ -289,19 +289,19 @@ class _Body:
         self.scopes[-1][key] = name
         return name
 
-    def _is_scalar(self, node: Traced) -> bool:
+    def _is_scalar(self, node: TracedNode) -> bool:
         return node.size == 1 and node.op not in (*ARRAYS, "write")
 
-    def _given(self, node: Traced) -> str:
+    def _given(self, node: TracedNode) -> str:
         """The name of an input: the caller's, or inside a loop that of the array it stands for."""
         return str(self.names.get(node, node.data))
 
-    def _constant(self, node: Traced, place: str) -> str:
+    def _constant(self, node: TracedNode, place: str) -> str:
         if node.size == 1 or (node.data == node.data.flat[0]).all():
             return self.language.literal(node.data.flat[0], node.kind)
         return f"{self.constants.name(node.data, node.kind)}[{place}]"
 
-    def _placed(self, node: Traced, index: tuple[str, ...]) -> str:
+    def _placed(self, node: TracedNode, index: tuple[str, ...]) -> str:
         source = node.inputs[0]
         if _passes(node):
             left = iter(i for i, size in zip(index, node.shape) if size > 1)
@@ -327,7 +327,7 @@ class _Body:
         name = self.names[source]
         return name if self._is_scalar(source) else f"{name}[{place}]"
 
-    def _computed(self, node: Traced, index: tuple[str, ...]) -> str:
+    def _computed(self, node: TracedNode, index: tuple[str, ...]) -> str:
         if node.op in ("sum", "max", "min", "all", "any", "argmax"):
             return self._reduced(node, index)
         if node.op == "take":
@@ -351,7 +351,7 @@ class _Body:
         ]
         return self.language.operate(node.op, sides)
 
-    def _reduced(self, node: Traced, index: tuple[str, ...]) -> str:
+    def _reduced(self, node: TracedNode, index: tuple[str, ...]) -> str:
         source, axis = node.inputs[0], node.data
         count, op = source.shape[axis], node.op
         if count == 1 and op != "argmax":
@@ -380,7 +380,7 @@ class _Body:
 
     # Products ---------------------------------------------------------------------------------
 
-    def _matmul(self, node: Traced) -> None:
+    def _matmul(self, node: TracedNode) -> None:
         source, name = node.inputs[0], self.names[node]
         matrix = node.inputs[1].data
         r, k = matrix.shape
@@ -402,7 +402,7 @@ class _Body:
                 factor = self._constant(node.inputs[1], _flat((r, k), (i, j)))
                 self.line(f"{name}[{j}] += {value} * {factor};")
 
-    def _contract(self, node: Traced) -> None:
+    def _contract(self, node: TracedNode) -> None:
         """x'Mx or T(x, x, x), of one triangle or corner: what is next stands in order."""
         source, r, name = node.inputs[0], node.inputs[0].shape[1], self.names[node]
         table = self.constants.name(node.inputs[1].data, "f")
@@ -413,7 +413,7 @@ class _Body:
             self.line(f"{name}[{k}] = {total};")
 
     def _corner(
-        self, source: Traced, r: int, names: tuple[str, str, str], left: int, start: str
+        self, source: TracedNode, r: int, names: tuple[str, str, str], left: int, start: str
     ) -> None:
         table, place, total = names
         with self.loop(r, start) as i:
@@ -426,11 +426,13 @@ class _Body:
                 self._corner(source, r, (table, place, inner), left - 1, i)
                 self.line(f"{total} += {value} * {inner};")
 
-    def _concat(self, node: Traced) -> None:
+    def _concat(self, node: TracedNode) -> None:
         offset, axis = 0, node.data
         for part in node.inputs:
 
-            def write(index: tuple[str, ...], part: Traced = part, offset: int = offset) -> None:
+            def write(
+                index: tuple[str, ...], part: TracedNode = part, offset: int = offset
+            ) -> None:
                 value = self.element(part, index)
                 moved = [i if a != axis or not offset else f"{offset} + {i}"
                          for a, i in enumerate(index)]  # fmt: skip
@@ -440,7 +442,7 @@ class _Body:
             self._each(part.shape, write)
             offset += part.shape[axis]
 
-    def _iterate(self, node: Traced) -> None:
+    def _iterate(self, node: TracedNode) -> None:
         """A loop that ends itself: what it computes goes to another array first."""
         (state, *others), new, running, most = node.data
         name, after = self.names[node], self.fresh()
@@ -461,7 +463,7 @@ class _Body:
             self.line("}")
             self._each(node.shape, lambda index: self._put(name, written, index, after))
 
-    def _put(self, name: str, node: Traced, index: tuple[str, ...], held: str = "") -> None:
+    def _put(self, name: str, node: TracedNode, index: tuple[str, ...], held: str = "") -> None:
         """One entry of an array, from a node or from the array that holds it."""
         place = _flat(node.shape, index)
         value = f"{held}[{place}]" if held else self.element(node, index)

@@ -18,7 +18,7 @@ from kernelite.machine.ops import ops
 from kernelite.machine.variance import WELL_CONDITIONED, Posterior
 from kernelite.model import CompiledModel
 from kernelite.model.export.selection import (
-    Selection,
+    ExportSelection,
     about_their_mean,
     packed,
     plain_reach,
@@ -117,7 +117,7 @@ def latent_variance(
     return (prior - xp.squared_norms(V))[:, None]
 
 
-def latent_variances(selection: Selection, X: Any) -> Any:
+def latent_variances(selection: ExportSelection, X: Any) -> Any:
     """Of a Gaussian process, or of each of its machines: shape (m, machines)."""
     model, pieces = selection.model, selection.pieces
     if model.parts:

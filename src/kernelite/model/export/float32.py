@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernelite.data.rows.inputs import FloatArray, check_rows, dense_block, row_blocks
 from kernelite.machine.ops import NumpyOps
 from kernelite.model.export.exact import exact_scores
-from kernelite.model.export.selection import Selection, steps_of
+from kernelite.model.export.selection import ExportSelection, steps_of
 from kernelite.support.records import dataclass
 
 __all__ = ["Float32Error", "float32_error", "scores_in"]
@@ -53,12 +53,12 @@ class Float32Error:
         )
 
 
-def float32_error(selection: Selection, sample: Any = None) -> Float32Error:
+def float32_error(selection: ExportSelection, sample: Any = None) -> Float32Error:
     """Compare the exported formulas in both precisions.
 
     Parameters
     ----------
-    selection : Selection
+    selection : ExportSelection
     sample : array-like of shape (m, d), optional
         By default the support vectors, or random rows about the expansion point.
     """
@@ -74,7 +74,7 @@ def float32_error(selection: Selection, sample: Any = None) -> Float32Error:
     return Float32Error(float(gap.max(initial=0.0)), typical, labels, len(rows), drawn_from)
 
 
-def scores_in(dtype: Any, selection: Selection, rows: FloatArray) -> FloatArray:
+def scores_in(dtype: Any, selection: ExportSelection, rows: FloatArray) -> FloatArray:
     """Scores of shape (m, k), computed in a precision and returned as doubles."""
     out = np.zeros((len(rows), selection.head.n_scores), dtype=dtype)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -83,7 +83,7 @@ def scores_in(dtype: Any, selection: Selection, rows: FloatArray) -> FloatArray:
     return out.astype(np.float64)
 
 
-def _add_scores(selection: Selection, rows: NDArray[Any], out: NDArray[Any]) -> None:
+def _add_scores(selection: ExportSelection, rows: NDArray[Any], out: NDArray[Any]) -> None:
     model: Any = selection.model
     X: Any = Rounded(rows)
     if model.parts:
@@ -171,7 +171,7 @@ def _array(x: Any, dtype: np.dtype[Any]) -> Any:
     return x.astype(dtype) if real else x
 
 
-def _rows(selection: Selection, sample: Any) -> tuple[FloatArray, str]:
+def _rows(selection: ExportSelection, sample: Any) -> tuple[FloatArray, str]:
     model = selection.model
     before = model.preparation.before_map
     rng = np.random.default_rng(0)

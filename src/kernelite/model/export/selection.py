@@ -1,7 +1,7 @@
 """What of a compiled model is exported, and what may be said of it afterwards.
 
-In: a model and what the caller wants. Out: a `Selection`, or a refusal with the reason. The rule is
-that an export is never weaker than the model unless the caller chose so by name.
+In: a model and what the caller wants. Out: an `ExportSelection`, or a refusal with the reason. An
+export is never weaker than the model, unless the caller chose so by name.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from kernelite.support.errors import InputError, KerneliteError, UnsupportedMode
 __all__ = [
     "PARTS",
     "Dtype",
+    "ExportSelection",
     "Part",
     "Piece",
-    "Selection",
     "about_their_mean",
     "check_size",
     "needs_variances",
@@ -76,7 +76,7 @@ class Piece:
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class ExportSelection:
     """The parts of a model that go into an export.
 
     Parameters
@@ -139,7 +139,7 @@ def select(
     *,
     decided: bool = False,
     dtype: Dtype = "float64",
-) -> Selection:
+) -> ExportSelection:
     """Choose what to export.
 
     Parameters
@@ -173,7 +173,7 @@ def select(
             f"a {model.guarantee} model cannot keep its guarantee in float32: choose the form "
             "alone (`part='approximation'`, --form-only) or the exact model (--exact)."
         )
-    return Selection(model, pieces, decided, dtype, _promise(model, pieces, decided, dtype))
+    return ExportSelection(model, pieces, decided, dtype, _promise(model, pieces, decided, dtype))
 
 
 def _pieces(model: CompiledModel, part: Part) -> tuple[Piece, ...]:
@@ -212,13 +212,13 @@ def plain_reach(step: Any) -> float | None:
 
 
 def require_kernels(
-    selection: Selection, target: str, write: Callable[[KernelExpansion], Any]
+    selection: ExportSelection, target: str, write: Callable[[KernelExpansion], Any]
 ) -> None:
     """Refuse a kernel whose formula a target cannot express; tried on one center.
 
     Parameters
     ----------
-    selection : Selection
+    selection : ExportSelection
     target : str
         What messages call it.
     write : callable
@@ -245,12 +245,12 @@ def require_kernels(
             ) from None
 
 
-def check_size(selection: Selection, target: str, *, spreads: bool = False) -> None:
+def check_size(selection: ExportSelection, target: str, *, spreads: bool = False) -> None:
     """Refuse what a target's files cannot hold, before anything of that size is made.
 
     Parameters
     ----------
-    selection : Selection
+    selection : ExportSelection
     target : {"ONNX", "JavaScript", "C"}
     spreads : bool
         Whether variances are asked for, which need an inverse or a factor of all centers, or both.
@@ -275,7 +275,7 @@ def needs_variances(head: Head) -> bool:
     return "predict" in head.needs_posterior
 
 
-def variance_problem(selection: Selection) -> str | None:
+def variance_problem(selection: ExportSelection) -> str | None:
     """Why variances cannot be exported; None where they can."""
     model, pieces = selection.model, selection.pieces
     owners = [model] if model.posterior is not None else [piece.model for piece in pieces]
@@ -288,7 +288,7 @@ def variance_problem(selection: Selection) -> str | None:
     return None
 
 
-def require_deviations(selection: Selection) -> None:
+def require_deviations(selection: ExportSelection) -> None:
     problem = variance_problem(selection)
     if selection.head.kind != "regressor":
         problem = f"a {selection.head.kind} has none"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernelite.support.errors import UnsupportedModelError
 
-__all__ = ["Trace", "Traced"]
+__all__ = ["Trace", "TracedNode"]
 
 WIDE = 4  # a product with so many times more columns than rows is taken column by column
 
@@ -37,7 +37,7 @@ class Trace:
 
     def __init__(self, target: str) -> None:
         self.target = target
-        self._made: dict[Any, Traced] = {}
+        self._made: dict[Any, TracedNode] = {}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -49,35 +49,40 @@ class Trace:
 
     # Nodes ------------------------------------------------------------------------------------
 
-    def input(self, name: str, *shape: int, kind: str = "f") -> Traced:
+    def input(self, name: str, *shape: int, kind: str = "f") -> TracedNode:
         """A value of the row that the caller gives, of shape (1, *shape)."""
         return self.node("input", (), (1, *shape), kind, name)
 
-    def constant(self, array: Any) -> Traced:
+    def constant(self, array: Any) -> TracedNode:
         """An array as it is."""
         array = np.asarray(array)
         kind = {"b": "b", "i": "i", "u": "i", "f": "f"}.get(array.dtype.kind, "O")
         held = repr(array.tolist()) if kind == "O" else array.tobytes()
         key = ("constant", array.dtype.str, array.shape, held)
         if key not in self._made:
-            self._made[key] = Traced(self, "constant", (), array.shape, kind, array)
+            self._made[key] = TracedNode(self, "constant", (), array.shape, kind, array)
         return self._made[key]
 
     def node(
-        self, op: str, inputs: Sequence[Traced], shape: tuple[int, ...], kind: str, data: Any = None
-    ) -> Traced:
+        self,
+        op: str,
+        inputs: Sequence[TracedNode],
+        shape: tuple[int, ...],
+        kind: str,
+        data: Any = None,
+    ) -> TracedNode:
         """The same one, where it is there."""
         held = data.tobytes() if isinstance(data, np.ndarray) else data
         key = (op, *(id(node) for node in inputs), shape, kind, held)
         if key not in self._made:
-            self._made[key] = Traced(self, op, tuple(inputs), shape, kind, data)
+            self._made[key] = TracedNode(self, op, tuple(inputs), shape, kind, data)
         return self._made[key]
 
-    def given(self, x: Any) -> Traced:
+    def given(self, x: Any) -> TracedNode:
         """A node, or a constant."""
-        return x if isinstance(x, Traced) else self.constant(x)
+        return x if isinstance(x, TracedNode) else self.constant(x)
 
-    def elementwise(self, op: str, *sides: Any, kind: str | None = None) -> Traced:
+    def elementwise(self, op: str, *sides: Any, kind: str | None = None) -> TracedNode:
         """An operation on each entry, shapes broadcast."""
         nodes = [self.given(side) for side in sides]
         shape = np.broadcast_shapes(*(node.shape for node in nodes))
@@ -86,7 +91,7 @@ class Trace:
             kind = "f" if "f" in kinds else "i"
         return self.node(op, nodes, shape, kind)
 
-    def placed(self, x: Traced, places: NDArray[Any]) -> Traced:
+    def placed(self, x: TracedNode, places: NDArray[Any]) -> TracedNode:
         """Entries of x by their places, in the shape of `places`."""
         if places.shape == x.shape and np.array_equal(places.ravel(), np.arange(x.size)):
             return x
@@ -96,13 +101,13 @@ class Trace:
             return self.placed(x.inputs[0], x.data.reshape(-1)[places])
         return self.node("placed", (x,), places.shape, x.kind, np.ascontiguousarray(places))
 
-    def in_order(self, x: Traced) -> Traced:
+    def in_order(self, x: TracedNode) -> TracedNode:
         """With its entries side by side, so that they can be asked for in any order."""
         return self.elementwise("copy", x, kind=x.kind) if x.op == "placed" else x
 
     def reduced(
         self, op: str, x: Any, axis: int, keepdims: bool = False, kind: str = "f"
-    ) -> Traced:
+    ) -> TracedNode:
         """Along an axis."""
         x = self.given(x)
         axis %= len(x.shape)
@@ -112,117 +117,117 @@ class Trace:
 
     # Operations -------------------------------------------------------------------------------
 
-    def where(self, condition: Any, yes: Any, no: Any) -> Traced:
+    def where(self, condition: Any, yes: Any, no: Any) -> TracedNode:
         """`yes` where the condition holds, else `no`."""
         kinds = {self.given(side).kind for side in (yes, no)}
         kind = "O" if "O" in kinds else "f" if "f" in kinds else "i" if "i" in kinds else "b"
         return self.elementwise("where", condition, yes, no, kind=kind)
 
-    def clip(self, x: Any, low: float, high: float) -> Traced:
+    def clip(self, x: Any, low: float, high: float) -> TracedNode:
         """Brought into [low, high]."""
         return self.minimum(self.maximum(x, low), high)
 
-    def sum(self, x: Any, axis: int = 1, keepdims: bool = False) -> Traced:
+    def sum(self, x: Any, axis: int = 1, keepdims: bool = False) -> TracedNode:
         """Sums along an axis; truth values are counted."""
         return self.reduced("sum", x, axis, keepdims)
 
-    def max(self, x: Any, axis: int = 1, keepdims: bool = False) -> Traced:
+    def max(self, x: Any, axis: int = 1, keepdims: bool = False) -> TracedNode:
         """The largest along an axis."""
         return self.reduced("max", x, axis, keepdims)
 
-    def min(self, x: Any, axis: int = 1, keepdims: bool = False) -> Traced:
+    def min(self, x: Any, axis: int = 1, keepdims: bool = False) -> TracedNode:
         """The smallest along an axis."""
         return self.reduced("min", x, axis, keepdims)
 
-    def all(self, x: Any, axis: int = 1) -> Traced:
+    def all(self, x: Any, axis: int = 1) -> TracedNode:
         """Where all along an axis are true."""
         return self.reduced("all", x, axis, kind="b")
 
-    def any(self, x: Any, axis: int = 1) -> Traced:
+    def any(self, x: Any, axis: int = 1) -> TracedNode:
         """Where any along an axis is true."""
         return self.reduced("any", x, axis, kind="b")
 
-    def argmax(self, x: Any, axis: int = 1) -> Traced:
+    def argmax(self, x: Any, axis: int = 1) -> TracedNode:
         """Where the first of the largest stands."""
         return self.reduced("argmax", x, axis, kind="i")
 
-    def concat(self, parts: Sequence[Any], axis: int = 0) -> Traced:
+    def concat(self, parts: Sequence[Any], axis: int = 0) -> TracedNode:
         """One after another along an axis."""
         nodes = [self.given(part) for part in parts]
         whole = np.concatenate([np.empty(node.shape) for node in nodes], axis=axis)
         kind = "f" if any(node.kind == "f" for node in nodes) else nodes[0].kind
         return self.node("concat", nodes, whole.shape, kind, axis)
 
-    def stack(self, parts: Sequence[Any], axis: int = 0) -> Traced:
+    def stack(self, parts: Sequence[Any], axis: int = 0) -> TracedNode:
         """On a new axis."""
         nodes = [self.given(part) for part in parts]
         axis %= len(nodes[0].shape) + 1
         shape = nodes[0].shape
         return self.concat([n.reshape(*shape[:axis], 1, *shape[axis:]) for n in nodes], axis)
 
-    def full(self, shape: tuple[int, ...], value: Any) -> Traced:
+    def full(self, shape: tuple[int, ...], value: Any) -> TracedNode:
         """A number in every entry."""
         return self.constant(np.full(shape, value))
 
-    def full_like(self, x: Traced, value: Any) -> Traced:
+    def full_like(self, x: TracedNode, value: Any) -> TracedNode:
         """A number in every entry, in the shape and kind of another value."""
         return self.constant(np.full(x.shape, value, {"b": bool, "i": int}.get(x.kind, float)))
 
-    def astype(self, x: Any, dtype: Any) -> Traced:
+    def astype(self, x: Any, dtype: Any) -> TracedNode:
         """As reals, or as whole numbers."""
         kind = {"b": "b", "i": "i", "u": "i"}.get(np.dtype(dtype).kind, "f")
         return x if x.kind == kind else self.elementwise(f"to_{kind}", x, kind=kind)
 
-    def take(self, constants: Any, index: Any) -> Traced:
+    def take(self, constants: Any, index: Any) -> TracedNode:
         """Entries of a constant array, labels among them."""
         table, index = self.constant(constants), self.given(index)
         shape = index.shape + table.shape[1:]
         return self.node("take", (table, index), shape, table.kind)
 
-    def take_along_axis(self, x: Any, index: Any, axis: int = 1) -> Traced:
+    def take_along_axis(self, x: Any, index: Any, axis: int = 1) -> TracedNode:
         """One entry per row, at a column of places."""
         x = self.in_order(self.given(x))
         return self.node("pick", (x, self.given(index)), (1, 1), x.kind)
 
-    def top_two(self, x: Any, width: int) -> tuple[Traced, Traced]:
+    def top_two(self, x: Any, width: int) -> tuple[TracedNode, TracedNode]:
         """The largest and the second largest of each row, each of shape (1,)."""
         winner = self.argmax(x)[:, None] == np.arange(width)[None, :]
         return self.max(x), self.max(self.where(winner, -np.inf, x))
 
-    def squared_norms(self, x: Any) -> Traced:
+    def squared_norms(self, x: Any) -> TracedNode:
         """|x|^2, shape (1,)."""
         return self.sum(x * x, axis=1)
 
-    def squared_distances(self, rows: Any, centers: Any) -> Traced:
+    def squared_distances(self, rows: Any, centers: Any) -> TracedNode:
         """|x - z|^2 of all centers, shape (1, n)."""
         gap = self._gaps(rows, centers)
         return self.sum(gap * gap, axis=2)
 
-    def city_distances(self, rows: Any, centers: Any) -> Traced:
+    def city_distances(self, rows: Any, centers: Any) -> TracedNode:
         """|x - z|_1 of all centers, shape (1, n)."""
         return self.sum(self.abs(self._gaps(rows, centers)), axis=2)
 
-    def _gaps(self, rows: Any, centers: Any) -> Traced:
+    def _gaps(self, rows: Any, centers: Any) -> TracedNode:
         return self.given(rows).reshape(1, 1, -1) - np.asarray(centers)[None]
 
-    def contract(self, x: Any, matrices: Any) -> Traced:
+    def contract(self, x: Any, matrices: Any) -> TracedNode:
         """x'M_j x of each matrix: (1, r) and (k, r, r) to (1, k); from one triangle of each."""
         rows, columns = np.triu_indices(matrices.shape[-1])
         doubled = np.where(rows == columns, 1.0, 2.0)
         packed = self.constant(matrices[..., rows, columns] * doubled)
         return self.node("contract", (self.given(x), packed), (1, len(matrices)), "f", 2)
 
-    def contract_cubic(self, x: Any, packed: Any) -> Traced:
+    def contract_cubic(self, x: Any, packed: Any) -> TracedNode:
         """sum_{a<=b<=c} t_abc x_a x_b x_c of each packed tensor: shape (1, k)."""
         held = self.constant(packed)
         return self.node("contract", (self.given(x), held), (1, len(packed)), "f", 3)
 
-    def expit(self, x: Any) -> Traced:
+    def expit(self, x: Any) -> TracedNode:
         """1 / (1 + exp(-x)), by the form that does not overflow."""
         small = self.exp(-self.abs(x))
         return self.where(x >= 0.0, 1.0 / (1.0 + small), small / (1.0 + small))
 
-    def interp(self, x: Any, places: Any, values: Any) -> Traced:
+    def interp(self, x: Any, places: Any, values: Any) -> TracedNode:
         """Linear between the places, constant outside: as `numpy.interp`."""
         if len(places) == 1:
             return self.full_like(x, float(values[0]))
@@ -236,7 +241,7 @@ class Trace:
         inside = value + slope * (self.maximum(x, float(places[0])) - start)
         return self.where(passed >= float(len(places)), float(values[-1]), inside)
 
-    def iterate(self, step: Any, state: Any, given: Sequence[Any], most: int) -> Traced:
+    def iterate(self, step: Any, state: Any, given: Sequence[Any], most: int) -> TracedNode:
         """The row `state`, changed by `step` while it says so, `most` times at most."""
         state, sides = self.given(state), [self.in_order(self.given(side)) for side in given]
         # What stands for them inside; the name of an array takes the place of each.
@@ -247,7 +252,7 @@ class Trace:
         new, running = step(*inside)
         return self.node("iterate", (state, *sides), state.shape, "f", (inside, new, running, most))
 
-    def function(self, name: str, x: Any) -> Traced:
+    def function(self, name: str, x: Any) -> TracedNode:
         """An elementary function by NumPy's name."""
         factors = {"deg2rad": np.pi / 180.0, "rad2deg": 180.0 / np.pi, "negative": -1.0}
         return x * factors[name] if name in factors else self.elementwise(name, x)
@@ -263,15 +268,17 @@ for _name in ("isnan", "isinf"):
     setattr(Trace, _name, _each(_name, "b"))
 
 
-def _operator(op: str, kind: str | None = None, *, turned: bool = False) -> Callable[..., Traced]:
-    def operate(self: Traced, other: Any) -> Traced:
+def _operator(
+    op: str, kind: str | None = None, *, turned: bool = False
+) -> Callable[..., TracedNode]:
+    def operate(self: TracedNode, other: Any) -> TracedNode:
         sides = (other, self) if turned else (self, other)
         return self.trace.elementwise(op, *sides, kind=kind)
 
     return operate
 
 
-class Traced:
+class TracedNode:
     """A value of one row: its operation, inputs, shape and kind ("f", "i", "b" or "O")."""
 
     __array_ufunc__ = None
@@ -281,7 +288,7 @@ class Traced:
         self,
         trace: Trace,
         op: str,
-        inputs: tuple[Traced, ...],
+        inputs: tuple[TracedNode, ...],
         shape: tuple[int, ...],
         kind: str,
         data: Any = None,
@@ -317,13 +324,13 @@ class Traced:
     __eq__, __ne__ = _operator("eq", "b"), _operator("ne", "b")  # type: ignore[assignment]
     __and__, __or__ = _operator("and", "b"), _operator("or", "b")
 
-    def __neg__(self) -> Traced:
+    def __neg__(self) -> TracedNode:
         return self.trace.elementwise("neg", self)
 
-    def __invert__(self) -> Traced:
+    def __invert__(self) -> TracedNode:
         return self.trace.elementwise("not", self, kind="b")
 
-    def __matmul__(self, other: Any) -> Traced:
+    def __matmul__(self, other: Any) -> TracedNode:
         """With a constant matrix: (1, r) and (r, k) to (1, k)."""
         matrix = np.asarray(other, dtype=np.float64)
         if matrix.ndim == 1:
@@ -334,10 +341,10 @@ class Traced:
         own = self.trace.in_order(self)
         return self.trace.node("matmul", (own, self.trace.constant(matrix)), (1, k), "f")
 
-    def __getitem__(self, key: Any) -> Traced:
+    def __getitem__(self, key: Any) -> TracedNode:
         places: NDArray[Any] = np.arange(self.size).reshape(self.shape)
         return self.trace.placed(self, places[key])
 
-    def reshape(self, *shape: int) -> Traced:
+    def reshape(self, *shape: int) -> TracedNode:
         """As of an array."""
         return self.trace.placed(self, np.arange(self.size).reshape(shape))

@@ -135,7 +135,7 @@ cannot:
 # numba for another processor
 
 
-class _Library(AOTCodeLibrary):
+class _ObjectLibrary(AOTCodeLibrary):
     """Code that is optimised when all of it is together: a kernel, with its helpers.
 
     Helpers by themselves are inlined into each other and no more, which saves a third of the time.
@@ -155,7 +155,7 @@ class _Library(AOTCodeLibrary):
 class _Codegen(AOTCPUCodegen):
     """numba's way to code for a family of processors."""
 
-    _library_class = _Library
+    _library_class = _ObjectLibrary
 
     def __init__(self, family: str) -> None:
         self.family = FAMILIES[family]

@@ -11,7 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernelite.backends.torch.shapley import ROUNDED, Kept
+from kernelite.backends.torch.shapley import ROUNDED, KeptProducts
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.shapley import Quadrature
@@ -22,7 +22,7 @@ __all__ = ["run_players", "run_products"]
 CENTERS, NODES, PLAYERS = 64, 4, 4
 
 
-def run_products(u: torch.Tensor, v: torch.Tensor, quadrature: Quadrature) -> Kept:
+def run_products(u: torch.Tensor, v: torch.Tensor, quadrature: Quadrature) -> KeptProducts:
     """As `shapley.products`, with a rule for each row, background row and tile of centers."""
     (m, p, n), B = u.shape, len(v)
     blocks, choosing = triton.cdiv(n, CENTERS), quadrature.side > 0
@@ -35,13 +35,13 @@ def run_products(u: torch.Tensor, v: torch.Tensor, quadrature: Quadrature) -> Ke
             n, p, B, quadrature.side, len(quadrature.starts) - 2, quadrature.slots,
             STEPS=quadrature.steps, CHOOSING=choosing, C=CENTERS, H=NODES, num_warps=4,
         )  # fmt: skip
-    return Kept(kept, middles, rules)
+    return KeptProducts(kept, middles, rules)
 
 
 def run_players(
     u: torch.Tensor,
     v: torch.Tensor,
-    kept: Kept,
+    kept: KeptProducts,
     quadrature: Quadrature,
     mine: torch.Tensor,
     others: torch.Tensor,

@@ -36,8 +36,8 @@ from kernelite.model.export.graph.ops import Table
 from kernelite.model.export.graph.scores import evaluate
 from kernelite.model.export.selection import (
     Dtype,
+    ExportSelection,
     Part,
-    Selection,
     check_size,
     needs_variances,
     require_deviations,
@@ -74,7 +74,7 @@ class Answers:
     `columns` has what goes in where texts are among it; else that is X alone.
     """
 
-    selection: Selection
+    selection: ExportSelection
     graph: Graph
     outputs: dict[str, Value]
     columns: tuple[Column, ...] = ()
@@ -151,7 +151,7 @@ def _inputs(model: CompiledModel, graph: Graph, dtype: Dtype) -> tuple[Any, tupl
     return Table(table), tuple(columns)
 
 
-def _criterion(selection: Selection, with_probabilities: bool) -> Formula | None:
+def _criterion(selection: ExportSelection, with_probabilities: bool) -> Formula | None:
     """When a row needs no further tier: good enough for all that the graph answers."""
     model, head = selection.model, selection.head
     if not (selection.falls_back or selection.decided):
@@ -169,7 +169,7 @@ def _criterion(selection: Selection, with_probabilities: bool) -> Formula | None
 
 
 def _answers(
-    selection: Selection, X: Value, scores: Value, with_probabilities: bool
+    selection: ExportSelection, X: Value, scores: Value, with_probabilities: bool
 ) -> dict[str, Value]:
     head: Formula = selection.head
     if not head.proves_labels:
@@ -199,7 +199,7 @@ def _bound_of_answers(head: Formula, scores: Value, bounds: Value) -> Value:
     return head.answer_bound("predict", scores, bounds).on_two_axes()
 
 
-def _values(selection: Selection, X: Value, values: Value) -> Value:
+def _values(selection: ExportSelection, X: Value, values: Value) -> Value:
     """Values; densities whose sum underflows from the logarithms of its terms, as here."""
     head: Formula = selection.head
     expansion = selection.expansion
@@ -255,7 +255,7 @@ def _problem(head: Formula, method: str) -> str | None:
     return None
 
 
-def check(selection: Selection) -> None:
+def check(selection: ExportSelection) -> None:
     """Refuse, by one sentence and before anything is built, what a graph cannot hold."""
     head = selection.head
     if [len(labels) for labels in label_lists(head)] == [1]:
@@ -279,7 +279,7 @@ def check(selection: Selection) -> None:
     require_kernels(selection, "ONNX", lambda one: kernel_values(one, Graph().input("X")))
 
 
-def _with_probabilities(selection: Selection, wanted: bool | None) -> bool:
+def _with_probabilities(selection: ExportSelection, wanted: bool | None) -> bool:
     """Whether probabilities are exported; by default not where they cost more than all the rest."""
     head = selection.head
     needs = "predict_proba" in head.needs_posterior

@@ -145,7 +145,7 @@ class Graph(Operations):
         return nodes[::-1], {name: a for name, a in self.constants.items() if name in needed}
 
 
-class _Rows:
+class _RowCount:
     """How many rows a value has, known when the graph runs."""
 
     def __init__(self, value: Value) -> None:
@@ -184,9 +184,9 @@ class Value:
         raise TypeError("what a value is shows only when the graph runs")
 
     @property
-    def shape(self) -> tuple[_Rows]:
+    def shape(self) -> tuple[_RowCount]:
         """The rows; see `Graph.full` and `reshape`."""
-        return (_Rows(self),)
+        return (_RowCount(self),)
 
     def combined(self, name: str, other: Any, *, turned: bool = False) -> Value:
         """A node of two inputs, of one type; whole numbers stay so unless they are divided."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelite.model.export.exact import exact_scores, prepared
 from kernelite.model.export.graph.graph import Formula, Value
-from kernelite.model.export.selection import Piece, Selection
+from kernelite.model.export.selection import ExportSelection, Piece
 from kernelite.program.criteria import label_criterion
 from kernelite.series.approximation import Approximation
 from kernelite.series.rounding import sum_error
@@ -22,13 +22,13 @@ __all__ = ["evaluate"]
 
 
 def evaluate(
-    selection: Selection, X: Value, criterion: Formula | None, *, bounded: bool
+    selection: ExportSelection, X: Value, criterion: Formula | None, *, bounded: bool
 ) -> tuple[Value, Value | None]:
     """Scores as good as the selection promises, and bounds where they are asked for.
 
     Parameters
     ----------
-    selection : Selection
+    selection : ExportSelection
     X : Value
         Rows as they come.
     criterion : criterion, optional
