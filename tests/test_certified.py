@@ -21,7 +21,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 import kernelite as kl
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
-from kernelite.series.rounding import TINY
+from kernelite.series.rounding import LOST_TERMS
 from kernelite.sources import Machine, read
 from tests.models import MODELS, SVMS, compiled, fitted
 from tests.oracle import at_most, error_ratios, real, true_scores
@@ -250,7 +250,7 @@ def test_a_row_inside_rounding_is_undecidable_and_one_outside_is_not() -> None:
 
 
 def test_no_row_is_undecidable_for_want_of_a_floor() -> None:
-    assert TINY < 1e-200  # the underflow term must never decide anything of ordinary size
+    assert LOST_TERMS < 1e-200  # the underflow term must never decide anything of ordinary size
 
 
 # What a compiled model is ---------------------------------------------------------------

@@ -64,7 +64,7 @@ def test_tiles_change_nothing(monkeypatch):
     model = random_expansion(rng, n=40)
     X = rng.normal(size=(100, 5))
     whole = model.scores(X)
-    monkeypatch.setattr(module, "TILE_ELEMENTS", 1)
+    monkeypatch.setattr(module, "KERNEL_VALUES_PER_TILE", 1)
     np.testing.assert_allclose(model.scores(X), whole, rtol=1e-13, atol=1e-14)
 
 

@@ -49,7 +49,7 @@ def random_model(seed: int, power: float, twins: bool) -> tuple[KernelExpansion,
 def test_a_power_is_above_the_real_one_and_close(seed, power, twins, order) -> None:
     expansion, point = random_model(seed, power, twins)
     centers, scale = ScaledCenters.about(expansion, point)
-    centers = centers.only(centers.exponents <= tensors.NEAR)
+    centers = centers.only(centers.exponents <= tensors.NEAR_EXPONENT)
     expansion = KernelExpansion(
         expansion.dense_centers()[centers.used], centers.A * scale, 0.0, gamma=expansion.gamma
     )
@@ -132,7 +132,9 @@ def test_memory_is_that_of_a_part_of_the_centers(monkeypatch) -> None:
 def test_centers_at_the_end_of_what_counts_as_near(jit: bool) -> None:
     rng = np.random.default_rng(3)
     centers = rng.normal(size=(12, 3))
-    centers *= np.sqrt(tensors.NEAR / np.square(centers).sum(axis=1))[:, None] * (1 - 1e-12)
+    centers *= np.sqrt(tensors.NEAR_EXPONENT / np.square(centers).sum(axis=1))[:, None] * (
+        1 - 1e-12
+    )
     expansion = KernelExpansion(centers, rng.normal(size=12), 0.0, gamma=1.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tensors, "FEWEST_IN_A_GROUP", 3)

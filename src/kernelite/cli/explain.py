@@ -34,7 +34,7 @@ several scores (pairs of classes, outputs), columns are called OUTPUT: FEATURE.
 
 The background is what rows are compared with: of a large file --background-rows are drawn.
 """
-ROWS_AT_ONCE = 1024
+EXPLAINED_ROWS_AT_ONCE = 1024
 SEED = 0  # of the background rows that are drawn
 
 
@@ -137,8 +137,8 @@ def _write(
     assert format is not None
     largest, sink = 0.0, None
     with ExitStack() as stack:
-        for start in range(0, max(rows.shape[0], 1), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
+        for start in range(0, max(rows.shape[0], 1), EXPLAINED_ROWS_AT_ONCE):
+            part = slice(start, start + EXPLAINED_ROWS_AT_ONCE)
             block = rows.iloc[part] if hasattr(rows, "iloc") else rows[part]
             found = shap_values(
                 *(model, block, background),

@@ -30,11 +30,11 @@ from kernelite.explain.terms import SeenBy
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.kernels import Gaussian
 
-__all__ = ["ABOVE", "Change", "dual_lengths", "gaussian_change"]
+__all__ = ["ROUNDED_UP", "Change", "dual_lengths", "gaussian_change"]
 
 MOST_CURVATURE = 1e8  # multiply-adds per row for matrices Q; beyond, they are left out
 LARGEST_NORM = 4000  # centers of which all pairs are taken for |f|_H
-ABOVE = 1.0 + 1e-9  # what is multiplied with, so that it is not below the real number
+ROUNDED_UP = 1.0 + 1e-9  # what is multiplied with, so that it is not below the real number
 
 
 class Change(Protocol):
@@ -87,7 +87,7 @@ class _Gaussian:
             least = np.fmin(least, second)
         least = np.fmin(least, self._apart(r))
         # Infinity times zero says nothing: whichever is a number counts.
-        return np.fmin(least, self.norm * np.sqrt(-2.0 * np.expm1(-e)) * ABOVE)
+        return np.fmin(least, self.norm * np.sqrt(-2.0 * np.expm1(-e)) * ROUNDED_UP)
 
     def _apart(self, r: FloatArray) -> FloatArray:
         """By how far kernel values move when the ball's nearest and farthest points count."""
@@ -96,13 +96,13 @@ class _Gaussian:
         nearest = np.maximum(self.distances * (1.0 - 4e-9) - way, 0.0)
         near = np.exp(-self.least_gamma * np.square(nearest))
         far = np.exp(-self.gamma * np.square(self.distances + way))
-        return (np.maximum(near - far, 0.0) * ABOVE + 1e-14) @ self.weights
+        return (np.maximum(near - far, 0.0) * ROUNDED_UP + 1e-14) @ self.weights
 
 
 def _above(value: FloatArray, t: FloatArray, order: int) -> FloatArray:
     """exp(t) less its first terms, not below the real: where they cancel, by a power times exp."""
     series = t**order / math.factorial(order) * np.exp(np.minimum(t, 700.0))
-    found = np.where(t < 0.1, series, value * (1.0 + 1e-9)) * ABOVE
+    found = np.where(t < 0.1, series, value * (1.0 + 1e-9)) * ROUNDED_UP
     return np.where(t < 700.0, found, np.inf)
 
 
@@ -127,7 +127,7 @@ class _Pairs:
         Z, C = _about_middle(own.rows, centers)
         moved = moved + 4.0 * UNIT * (np.abs(Z) + np.abs(C).max(axis=0, initial=0.0))
         gaps = Z[:, None, :] - C[None, :, :]
-        distances = np.sqrt(np.square(gaps).sum(axis=2)) * ABOVE
+        distances = np.sqrt(np.square(gaps).sum(axis=2)) * ROUNDED_UP
         away = np.sqrt(np.square(moved).sum(axis=1, keepdims=True))
         farthest = distances.max(axis=1, initial=0.0, keepdims=True)
         away = 1.01 * (away + 0.5 * known.gamma * farthest)
@@ -137,7 +137,7 @@ class _Pairs:
         return cls(
             q,
             q_error,
-            dual_lengths(q, norm) * ABOVE + q_error,
+            dual_lengths(q, norm) * ROUNDED_UP + q_error,
             distances,
             away,
             found.value,
@@ -181,20 +181,20 @@ def gaussian_change(
     value = pairs.values @ A
     error = 1.05 * (pairs.errors @ upper) + lost
     squared = np.square(scale)
-    stretch = math.sqrt(squared.max(initial=0.0) if norm == "l2" else squared.sum()) * ABOVE
+    stretch = math.sqrt(squared.max(initial=0.0) if norm == "l2" else squared.sum()) * ROUNDED_UP
     key = id(expansion), amplitude, np.asarray(inverse).tobytes()
     if key not in norms:
         norms[key] = _norms(centers, A, gamma, known.centers, lost)
     bends, curvatures = _curvatures(pairs, A, value, error, lost, gamma, scale, stretch, norm)
     change = _Gaussian(
-        gamma * (1.0 + known.gamma) * ABOVE,
-        gamma * max(1.0 - known.gamma, 0.0) / ABOVE,
+        gamma * (1.0 + known.gamma) * ROUNDED_UP,
+        gamma * max(1.0 - known.gamma, 0.0) / ROUNDED_UP,
         stretch,
         pairs.lengths,
         pairs.distances,
         pairs.away,
         pairs.values + pairs.errors,
-        upper * ABOVE,
+        upper * ROUNDED_UP,
         _slopes(pairs, A, lost, norm),
         curvatures,
         bends,
@@ -210,7 +210,7 @@ def _slopes(pairs: _Pairs, A: FloatArray, lost: FloatArray, norm: str) -> FloatA
     sums = [np.matmul((pairs.values * a)[:, None, :], pairs.q)[:, 0] for a in A.T]
     found = np.stack([dual_lengths(g, norm) for g in sums], axis=1)
     errors = (pairs.errors * pairs.lengths + pairs.values * pairs.q_error) @ np.abs(A)
-    return found * ABOVE + 1.05 * errors + lost * _largest_of(pairs.lengths)
+    return found * ROUNDED_UP + 1.05 * errors + lost * _largest_of(pairs.lengths)
 
 
 def _largest_of(array: FloatArray) -> FloatArray:
@@ -255,7 +255,7 @@ def _curvatures(
 def _matrix_norm(matrix: FloatArray, norm: str) -> FloatArray:
     """What |w'Mw| is at most for |w| <= 1, of matrices (m, d, d)."""
     if norm == "linf":
-        return np.abs(matrix).sum(axis=(1, 2)) * ABOVE
+        return np.abs(matrix).sum(axis=(1, 2)) * ROUNDED_UP
     d, sizes = matrix.shape[1], np.sqrt(np.square(matrix).sum(axis=(1, 2)))
     values = np.abs(np.linalg.eigvalsh((matrix + matrix.transpose(0, 2, 1)) / 2.0))
     return values.max(axis=1, initial=0.0) + 8.0 * d * d * UNIT * sizes
@@ -279,4 +279,4 @@ def _norms(
     upper = np.abs(A)
     off = found.value_error + (2.0 * n + 16.0) * UNIT * found.value
     squares = squares + 1.05 * np.einsum("ik,ij,jk->k", upper, off, upper, optimize=True)
-    return (np.sqrt(np.maximum(squares, 0.0)) + lost) * ABOVE
+    return (np.sqrt(np.maximum(squares, 0.0)) + lost) * ROUNDED_UP

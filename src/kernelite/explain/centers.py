@@ -25,10 +25,10 @@ from kernelite.program.criteria import never
 
 __all__ = ["Centers", "Derived", "Placed"]
 
-MOST_COLUMNS = 256  # outputs that the engine's kernel sums in one pass
-NUMBERS_AT_ONCE = 1 << 18  # sums of a block of rows: 2 MB
+MOST_OUTPUTS_PER_PASS = 256  # outputs that the engine's kernel sums in one pass
+SUMS_PER_BLOCK = 1 << 18  # sums of a block of rows: 2 MB
 PAIRS_AT_ONCE = 1 << 16  # rows times centers of a block: half a megabyte an array
-LOST = 1e-280  # more than all that underflows
+LOST_BY_UNDERFLOW = 1e-280  # more than all that underflows
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class Centers:
     def _sums(self) -> _EngineSums | None:
         k, d = self.expansion.n_outputs, self.expansion.n_features
         served = self.expansion.kernel.damps and self.expansion.n_centers > 0
-        if not served or not 0 < k * (d + 1) <= MOST_COLUMNS:
+        if not served or not 0 < k * (d + 1) <= MOST_OUTPUTS_PER_PASS:
             return None
         return _EngineSums.of(self)
 
@@ -158,7 +158,7 @@ class _EngineSums:
     def fill(self, rows: FloatArray, placed: Placed, out: Derived, bounds: bool) -> None:
         """Put all of it into `out`, bounds where they are asked for."""
         (m, d), k = rows.shape, self.expansion.n_outputs
-        for kept in row_blocks(m, max(64, NUMBERS_AT_ONCE // (k * (d + 1)))):
+        for kept in row_blocks(m, max(64, SUMS_PER_BLOCK // (k * (d + 1)))):
             found = self.runner.evaluate(rows, kept, never)
             T = found.scores.reshape(-1, k, d + 1)
             z, T0 = placed.rows[kept][:, None, :], T[:, :, :1]
@@ -182,7 +182,7 @@ class _EngineSums:
         steep = math.sqrt(2.0 * gamma / math.e) * 1.001 * placed.moved[kept]
         wide = off.reshape(T.shape) + steep[:, :, None] * self.sizes
         z, sizes = np.abs(placed.rows[kept])[:, None, :], np.abs(T)
-        out.value_bounds[kept] = wide[:, :, 0] + LOST
+        out.value_bounds[kept] = wide[:, :, 0] + LOST_BY_UNDERFLOW
         # |z| off_0 + moves |T_0| + off_l + units (|z| (|T_0| + off_0) + |T_l|)
         units = 8.0 * UNIT + 1.01 * self.expansion.known.gamma
         total = np.multiply(z, (1.0 + units) * wide[:, :, :1] + units * sizes[:, :, :1])
@@ -191,7 +191,7 @@ class _EngineSums:
         sizes *= units
         total += sizes[:, :, 1:]
         total *= 2.1 * gamma
-        total += LOST
+        total += LOST_BY_UNDERFLOW
         out.bounds[kept] = total
 
 
@@ -254,7 +254,7 @@ class Placed:
                 size = np.abs(slope) + lost
                 bound = np.abs(mine) * (lost + self._units * size)
                 error += 1.05 * self._sum_error(part, one, mine * slope, bound)
-                error += amplitude * off * self._length(part, one, size) + LOST
+                error += amplitude * off * self._length(part, one, size) + LOST_BY_UNDERFLOW
         return found, error
 
     @property
@@ -271,12 +271,12 @@ class Placed:
         value, error = np.abs(_value(each)), _error(each)
         sizes = (error + self._units * value) @ A
         farthest = (value + error).max(axis=1, initial=0.0)
-        out.value_bounds[part, output] += 1.05 * sizes + lost * farthest + LOST
+        out.value_bounds[part, output] += 1.05 * sizes + lost * farthest + LOST_BY_UNDERFLOW
         for one, factors in _derived(each):
             slope, off = np.abs(_value(factors)), _error(factors)
             size = slope + off
             grown = self._sum_error(part, one, slope * A, (off + self._units * size) * A)
-            out.bounds[part, output] += 1.05 * grown + LOST
+            out.bounds[part, output] += 1.05 * grown + LOST_BY_UNDERFLOW
             if lost:
                 most = lost * size.max(axis=1, initial=0.0)
                 out.bounds[part, output] += most[:, None] * self._reach(part, one)

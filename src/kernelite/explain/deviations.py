@@ -32,8 +32,8 @@ from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["of_deviations"]
 
-PAIRS_AT_ONCE = 1 << 16  # rows times training rows of a block: half a megabyte an array
-SHOWN = 64  # rows that variances are laid out by
+TRAINING_PAIRS_AT_ONCE = 1 << 16  # rows times training rows of a block: half a megabyte an array
+LAYOUT_ROWS = 64  # rows that variances are laid out by
 
 
 def of_deviations(
@@ -66,7 +66,7 @@ def of_deviations(
                 other, error = _proven(model, inverse, seen, placed, part)
                 off[part] = (1.0 + 1e-9) * (error + np.abs(other - slopes[part]))
 
-    for_each_chunk(work, m, max(8, PAIRS_AT_ONCE // max(n, 1)), blas=True)
+    for_each_chunk(work, m, max(8, TRAINING_PAIRS_AT_ONCE // max(n, 1)), blas=True)
     off[np.isnan(off)] = np.inf
     slopes[variances == 0.0] = 0.0
     values, scales = np.sqrt(posterior.scaled(variances)), posterior.output_scales
@@ -86,7 +86,7 @@ def _inverse(model: ModelFields, seen: Sequence[SeenBy]) -> InverseFactor | None
     """W, where there is one, and where kernel values have bounds."""
     variances, m = model._variances, len(seen[0].rows)
     if variances.expects(m, proven=True):
-        variances.expect(m, [own.rows[:SHOWN] for own in seen])
+        variances.expect(m, [own.rows[:LAYOUT_ROWS] for own in seen])
     return None if variances.covariances is None else variances.inverse
 
 

@@ -1,6 +1,6 @@
 """The compiled loops of Shapley values: factors of rows and centers, and their quadrature.
 
-Centers stand in tiles of `LANES`, feature by feature, so that a loop over a tile is a few vectors.
+Centers stand in tiles of `TILE_CENTERS`, feature by feature: a loop over a tile is a few vectors.
 The factor of a player, a row z and a center s is exp(-e), where e is the sum over the player's
 features of a (z - s)^2 + c |z - s|.
 """
@@ -29,25 +29,25 @@ from kernelite.backends.cpu.kernels.compiling import (
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
 
-__all__ = ["LANES", "LARGEST_EXPONENT", "factors", "shapley_sums"]
+__all__ = ["FACTOR_EXPONENT", "TILE_CENTERS", "factors", "shapley_sums"]
 
-WIDE = 8  # doubles of a vector
-LANES = 16  # centers of a tile
-LARGEST_EXPONENT = 690.0  # of a factor: what is smaller than exp(-690) counts as that
-ROUNDED = 2.0**-50  # more than taking 1 away from a product rounds
-_VECTORS = LANES // WIDE
+VECTOR_DOUBLES = 8  # doubles of a vector
+TILE_CENTERS = 16  # centers of a tile
+FACTOR_EXPONENT = 690.0  # of a factor: what is smaller than exp(-690) counts as that
+PRODUCT_ROUNDED = 2.0**-50  # more than taking 1 away from a product rounds
+_VECTORS = TILE_CENTERS // VECTOR_DOUBLES
 _FUSED = ("contract",)
 
 
 def _vector() -> Any:
     """LLVM's type of a vector."""
-    return ir.VectorType(ir.DoubleType(), WIDE)
+    return ir.VectorType(ir.DoubleType(), VECTOR_DOUBLES)
 
 
 def _spread(builder: Any, number: Any) -> Any:
     """A vector whose entries are all one number."""
     one = builder.insert_element(ir.Constant(_vector(), ir.Undefined), number, ir.IntType(32)(0))
-    places = ir.Constant(ir.VectorType(ir.IntType(32), WIDE), [0] * WIDE)
+    places = ir.Constant(ir.VectorType(ir.IntType(32), VECTOR_DOUBLES), [0] * VECTOR_DOUBLES)
     return builder.shuffle_vector(one, one, places)
 
 
@@ -63,7 +63,7 @@ def _lines(builder: Any, count: Any, *, backwards: bool = False) -> Iterator[Any
         index = loop.index
         if backwards:
             index = builder.sub(builder.sub(count, i64(1)), index)
-        yield builder.mul(index, i64(8 * LANES))
+        yield builder.mul(index, i64(8 * TILE_CENTERS))
 
 
 def _variable(builder: Any) -> Any:
@@ -101,20 +101,22 @@ def _add_two_nodes(
         return builder.fadd(low, moved, flags=_FUSED), builder.fsub(up, moved, flags=_FUSED)
 
     def kept(line: Any, vector: int, node: int) -> Any:
-        place = builder.add(builder.mul(line, i64(2)), i64(8 * WIDE * (2 * vector + node)))
+        place = builder.add(
+            builder.mul(line, i64(2)), i64(8 * VECTOR_DOUBLES * (2 * vector + node))
+        )
         return _at(builder, before, place)
 
     start(weight)
     with _lines(builder, p) as line:
         for i in range(_VECTORS):
-            for node, factor in enumerate(both(builder.add(line, i64(8 * WIDE * i)))):
+            for node, factor in enumerate(both(builder.add(line, i64(8 * VECTOR_DOUBLES * i)))):
                 run = builder.load(runs[i][node])
                 builder.store(run, kept(line, i, node), align=8)
                 builder.store(builder.fmul(run, factor), runs[i][node])
-    start(ir.Constant(_vector(), [1.0] * WIDE))
+    start(ir.Constant(_vector(), [1.0] * VECTOR_DOUBLES))
     with _lines(builder, p, backwards=True) as line:
         for i in range(_VECTORS):
-            place = builder.add(line, i64(8 * WIDE * i))
+            place = builder.add(line, i64(8 * VECTOR_DOUBLES * i))
             total = builder.load(_at(builder, out, place), align=8)
             for node, factor in enumerate(both(place)):
                 run = builder.load(runs[i][node])
@@ -128,15 +130,15 @@ def _add_two_nodes(
 def _spreads(builder: Any, u: Any, v: Any, p: Any, out: Any) -> None:
     """Of each lane: sum r_g, sum r_g^2 and prod (u_g + v_g) / 2, with r = (u - v) / (u + v)."""
     i64 = ir.IntType(64)
-    begin = [ir.Constant(_vector(), [value] * WIDE) for value in (0.0, 0.0, 1.0)]
-    half = ir.Constant(_vector(), [0.5] * WIDE)
+    begin = [ir.Constant(_vector(), [value] * VECTOR_DOUBLES) for value in (0.0, 0.0, 1.0)]
+    half = ir.Constant(_vector(), [0.5] * VECTOR_DOUBLES)
     found = [[_variable(builder) for _ in begin] for _ in range(_VECTORS)]
     for several in found:
         for value, one in zip(begin, several):
             builder.store(value, one)
     with _lines(builder, p) as line:
         for i, (first, second, product) in enumerate(found):
-            place = builder.add(line, i64(8 * WIDE * i))
+            place = builder.add(line, i64(8 * VECTOR_DOUBLES * i))
             up = builder.load(_at(builder, u, place), align=8)
             low = builder.load(_at(builder, v, place), align=8)
             both = builder.fadd(up, low)
@@ -148,7 +150,7 @@ def _spreads(builder: Any, u: Any, v: Any, p: Any, out: Any) -> None:
             builder.store(builder.fmul(builder.load(product), middle), product)
     for i, several in enumerate(found):
         for line_number, one in enumerate(several):
-            place = i64(8 * (LANES * line_number + WIDE * i))
+            place = i64(8 * (TILE_CENTERS * line_number + VECTOR_DOUBLES * i))
             builder.store(builder.load(one), _at(builder, out, place), align=8)
 
 
@@ -163,10 +165,13 @@ def _add_players(
 ) -> None:
     """value += total (u - v) and size += total (u + v) errors, for all players and lanes."""
     i64 = ir.IntType(64)
-    off = [builder.load(_at(builder, errors, i64(8 * WIDE * i)), align=8) for i in range(_VECTORS)]
+    off = [
+        builder.load(_at(builder, errors, i64(8 * VECTOR_DOUBLES * i)), align=8)
+        for i in range(_VECTORS)
+    ]
     with _lines(builder, p) as line:
         for i in range(_VECTORS):
-            place = builder.add(line, i64(8 * WIDE * i))
+            place = builder.add(line, i64(8 * VECTOR_DOUBLES * i))
             up, low, found = (
                 builder.load(_at(builder, base, place), align=8) for base in (u, v, total)
             )
@@ -199,9 +204,10 @@ def factors(
 
     An item is a row and a tile: number row tiles + tile. `moves` says how far each coordinate of a
     row may be off, `center_moves` likewise relative to a center's, `relative` how far an exponent
-    computed from them is, relatively. `out` has a line of (p, LANES) per item, `errors` of LANES.
+    computed from them is, relatively. `out` has a line of (p, TILE_CENTERS) per
+    item, `errors` of TILE_CENTERS.
     """
-    tiles, d, p = len(centers), len(square), len(room) // LANES
+    tiles, d, p = len(centers), len(square), len(room) // TILE_CENTERS
     for item in range(begin, end):
         row, tile = item // tiles, item % tiles
         room[:] = 0.0
@@ -209,19 +215,19 @@ def factors(
         off[:] = 0.0
         for feature in range(d):
             z, moved = rows[row, feature], moves[row, feature]
-            a, c, base = square[feature], city[feature], player[feature] * LANES
-            for k in range(LANES):
-                s = centers[tile, feature * LANES + k]
+            a, c, base = square[feature], city[feature], player[feature] * TILE_CENTERS
+            for k in range(TILE_CENTERS):
+                s = centers[tile, feature * TILE_CENTERS + k]
                 gap = abs(z - s)
                 exponent = (a * gap + c) * gap
                 eta = moved + center_moves * abs(s)
                 room[base + k] += exponent
                 off[k] += relative * exponent + (a * (2.0 * gap + eta) + c) * eta
-        for k in range(LANES):
-            off[k] = math.expm1(min(off[k], LARGEST_EXPONENT))
+        for k in range(TILE_CENTERS):
+            off[k] = math.expm1(min(off[k], FACTOR_EXPONENT))
         line = out[item]
-        for place in range(p * LANES):
-            line[place] = exp_nonpositive(-min(room[place], LARGEST_EXPONENT))
+        for place in range(p * TILE_CENTERS):
+            line[place] = exp_nonpositive(-min(room[place], FACTOR_EXPONENT))
 
 
 @helper
@@ -229,8 +235,8 @@ def _rule(u: Any, v: Any, p: int, choice: Any, side: int, steps: float, found: A
     """Which rule is fine enough for all centers of a tile, by the largest of their spreads."""
     _spreads(np.uintp(u.ctypes.data), np.uintp(v.ctypes.data), p, np.uintp(found.ctypes.data))
     first, second = 0.0, 0.0
-    for k in range(LANES):
-        squares = found[LANES + k]
+    for k in range(TILE_CENTERS):
+        squares = found[TILE_CENTERS + k]
         first = max(first, abs(found[k]) + min(1.0, np.sqrt(squares)))
         second = max(second, squares)
     i, j = int(first * steps) + 1, int(second * steps) + 1
@@ -266,11 +272,12 @@ def shapley_sums(
     """Shapley values of rows under some centers, summed over background rows; an item each.
 
     An item is a row and `per_item` tiles: number part m + row. `u` has the factors of rows, `v` of
-    the background, `weights` a line of (k, LANES) coefficients per tile. `nodes` up to 1/2 stand
-    for two each; those of rule r are starts[r] to starts[r + 1]. A side of 0 means the last rule
-    always. `sizes` are what roundings grow with, `middles` sum |A| prod (u + v) / 2: see `shapley`.
+    the background, `weights` a line of (k, TILE_CENTERS) coefficients per tile. `nodes` up to 1/2
+    stand for two each; those of rule r are starts[r] to starts[r + 1]. A side of 0 means the
+    last rule always. `sizes` are what roundings grow with, `middles` sum
+    |A| prod (u + v) / 2: see `shapley`.
     """
-    p, k = u.shape[1] // LANES, weights.shape[1] // LANES
+    p, k = u.shape[1] // TILE_CENTERS, weights.shape[1] // TILE_CENTERS
     background = len(v) // tiles
     before, total, value, size = room[0], room[2], room[3], room[4]
     for item in range(begin, end):
@@ -282,15 +289,15 @@ def shapley_sums(
             value[:] = 0.0
             size[:] = 0.0
             mine, my_errors = u[row * tiles + tile], u_errors[row * tiles + tile]
-            middle, errors = found[3 * LANES : 4 * LANES], found[4 * LANES :]
+            middle, errors = found[3 * TILE_CENTERS : 4 * TILE_CENTERS], found[4 * TILE_CENTERS :]
             middle[:] = 0.0
             for b in range(background):
                 other, its_errors = v[b * tiles + tile], v_errors[b * tiles + tile]
                 rule = len(starts) - 2
                 if side:
                     rule = _rule(mine, other, p, choice, side, steps, found)
-                    for lane in range(LANES):
-                        middle[lane] += found[2 * LANES + lane]
+                    for lane in range(TILE_CENTERS):
+                        middle[lane] += found[2 * TILE_CENTERS + lane]
                 total[:] = 0.0
                 for node in range(starts[rule], starts[rule + 1]):
                     _add_two_nodes(
@@ -302,9 +309,9 @@ def shapley_sums(
                         np.uintp(before.ctypes.data),
                         np.uintp(total.ctypes.data),
                     )
-                for lane in range(LANES):
+                for lane in range(TILE_CENTERS):
                     both = (1.0 + my_errors[lane]) * (1.0 + its_errors[lane])
-                    errors[lane] = (1.0 + units) * both - 1.0 + ROUNDED
+                    errors[lane] = (1.0 + units) * both - 1.0 + PRODUCT_ROUNDED
                 _add_players(
                     np.uintp(mine.ctypes.data),
                     np.uintp(other.ctypes.data),
@@ -315,10 +322,10 @@ def shapley_sums(
                     np.uintp(size.ctypes.data),
                 )
             for output in range(k):
-                for lane in range(LANES):
-                    weight = weights[tile, output * LANES + lane]
+                for lane in range(TILE_CENTERS):
+                    weight = weights[tile, output * TILE_CENTERS + lane]
                     middles[item, output] += abs(weight) * middle[lane]
                     for g in range(p):
-                        at = g * LANES + lane
+                        at = g * TILE_CENTERS + lane
                         out[item, output * p + g] += weight * value[at]
                         sizes[item, output * p + g] += abs(weight) * size[at]

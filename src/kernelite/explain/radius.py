@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray, row_blocks
-from kernelite.explain.balls import ABOVE, Change, dual_lengths, gaussian_change
+from kernelite.explain.balls import ROUNDED_UP, Change, dual_lengths, gaussian_change
 from kernelite.explain.maps import scales
 from kernelite.explain.slopes import slope_of
 from kernelite.explain.terms import SeenBy, seen_by
@@ -43,7 +43,7 @@ from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = ["radius"]
 
-NUMBERS_AT_ONCE = 1 << 21  # rows times centers times features of a block
+DISTANCES_AT_ONCE = 1 << 21  # rows times centers times features of a block
 HALVINGS = 18  # of a range of 2^40: radii are within 2e-4 of the largest that is proven
 SMALLEST_SHARE = 2.0**-40  # of the largest radius looked at
 
@@ -60,11 +60,11 @@ def radius(model: ModelFields, X: Any, *, norm: str = "l2") -> FloatArray:
     if model.guarantee == "calibrated":
         raise InputError("guarantee='calibrated' is statistical: no label is proven.")
     seen = seen_by(model, X)
-    stretches = [ABOVE * scales(model, own) for own in seen]
+    stretches = [ROUNDED_UP * scales(model, own) for own in seen]
     sizes = [own.expansion.n_centers * own.expansion.n_features for own in seen]
     out = np.zeros(len(seen[0].rows))
     norms: dict[Any, FloatArray] = {}
-    for block in row_blocks(len(out), max(1, NUMBERS_AT_ONCE // max(1, *sizes))):
+    for block in row_blocks(len(out), max(1, DISTANCES_AT_ONCE // max(1, *sizes))):
         out[block] = _of_block(model, [_part(own, block) for own in seen], stretches, norm, norms)
     return out
 
@@ -99,7 +99,7 @@ def _of_block(
         total = bounds.copy()
         with np.errstate(over="ignore", invalid="ignore"):
             for outputs, change in changes:
-                total[:, outputs] += ABOVE * change(r)
+                total[:, outputs] += ROUNDED_UP * change(r)
         total[np.isnan(total)] = np.inf
         return np.asarray(model.head.decided(scores, total))
 
@@ -203,9 +203,9 @@ def _change_of(
     scale: FloatArray,
     norm: str,
 ) -> Change:
-    ways = dual_lengths(scale * C, norm)[None, :] * ABOVE  # of x.w
+    ways = dual_lengths(scale * C, norm)[None, :] * ROUNDED_UP  # of x.w
     if isinstance(kernel, PolynomialKernel) and kernel.degree == 1:
-        slopes = kernel.gamma * dual_lengths((signed.T @ C) * scale, norm) * ABOVE
+        slopes = kernel.gamma * dual_lengths((signed.T @ C) * scale, norm) * ROUNDED_UP
         slack = kernel.gamma * (len(C) + 8.0) * UNIT * (ways @ A)[0] + kernel.gamma * ways.max(
             initial=0.0
         ) * (A - np.abs(signed)).max(axis=0, initial=0.0)

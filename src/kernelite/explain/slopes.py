@@ -40,7 +40,7 @@ from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["Slope", "factors_of", "gaussian", "slope_of"]
 
-SMALLEST = 1e-290  # what an exponential may lose to underflow
+SMALLEST_EXPONENTIAL = 1e-290  # what an exponential may lose to underflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def _gaussian(kernel: Gaussian, Z: FloatArray, C: FloatArray, moved: FloatArray)
         reach = z[:, None] + c[None, :]
         error = (1.05 * (Z.shape[1] + 10.0) * UNIT * gamma) * np.square(reach)
         error += gamma * moved * (2.0 * reach + moved) + 16.0 * UNIT
-        off = value * np.expm1(np.minimum(error, 700.0)) + SMALLEST
+        off = value * np.expm1(np.minimum(error, 700.0)) + SMALLEST_EXPONENTIAL
         return off, 2.0 * gamma * off
 
     return Slope("gap", value, -2.0 * gamma * value, errors)
@@ -154,7 +154,9 @@ def _of_radial(
 ) -> Slope:
     def errors() -> tuple[FloatArray, FloatArray]:
         grown = np.expm1(np.minimum(1.05 * relative(), 700.0))
-        return np.abs(value) * grown + SMALLEST, np.abs(slope) * grown + SMALLEST
+        return np.abs(value) * grown + SMALLEST_EXPONENTIAL, np.abs(
+            slope
+        ) * grown + SMALLEST_EXPONENTIAL
 
     return Slope("gap", value, slope, errors, inverse)
 
@@ -215,7 +217,7 @@ def _laplacian(kernel: Laplacian, Z: FloatArray, C: FloatArray, moved: FloatArra
 
     def errors() -> tuple[FloatArray, FloatArray]:
         relative = UNIT * ((d + 8.0) * exponents + 24.0) + kernel.gamma * math.sqrt(d) * moved
-        off = value * np.expm1(np.minimum(relative, 700.0)) + SMALLEST
+        off = value * np.expm1(np.minimum(relative, 700.0)) + SMALLEST_EXPONENTIAL
         return off, kernel.gamma * off
 
     return Slope("sign", value, -kernel.gamma * value, errors)

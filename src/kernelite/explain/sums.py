@@ -23,10 +23,10 @@ from kernelite.support.terminal import Progress
 __all__ = ["Products", "Sums", "add_polynomial", "add_products", "add_tail"]
 
 ROOM = 1 << 22  # numbers held at once, of polynomial terms: 32 MB
-ROWS_AT_ONCE = 64  # rows of a block
+ROWS_PER_BLOCK = 64  # rows of a block
 FEW_PLAYERS = 24  # for so many the exact rule is as fast as choosing one
-SHARE = 2.0**-52  # of a product that a rule leaves out, unless a tolerance says more
-SAFETY = 1.05  # higher orders
+LEFT_OUT_SHARE = 2.0**-52  # of a product that a rule leaves out, unless a tolerance says more
+HIGHER_ORDERS = 1.05  # higher orders
 
 
 @dataclass(eq=False)
@@ -102,20 +102,22 @@ def add_products(
     used, player = np.unique(places, return_inverse=True)
     p = max(1, len(used))
     largest = int(np.bincount(player, minlength=1).max(initial=1))  # features of a player
-    relative = SAFETY * (term.relative + (largest + 8.0) * UNIT)
+    relative = HIGHER_ORDERS * (term.relative + (largest + 8.0) * UNIT)
     products = _products(replace(term, relative=relative), player.astype(np.int64), own, p, device)
     sizes = np.abs(term.coefficients).sum(axis=0)
-    share = SHARE
+    share = LEFT_OUT_SHARE
     if tolerance is not None:
-        share = max(SHARE, min(0.1, tolerance / (8.0 * max(float(sizes.max(initial=0.0)), 1e-300))))
+        share = max(
+            LEFT_OUT_SHARE, min(0.1, tolerance / (8.0 * max(float(sizes.max(initial=0.0)), 1e-300)))
+        )
     nodes = rules(p, share, p > FEW_PLAYERS)
     m, at_once = len(own.rows), max(1, products.room // products.line)
     for others in row_blocks(len(other.rows), at_once):
         v = products.factors(other.rows[others], other.moves[others])
         base, grown = products.base(v, total.background)
         total.base[own.outputs] += base / total.background
-        total.base_bounds[own.outputs] += SAFETY * grown / total.background
-        for block in row_blocks(m, min(ROWS_AT_ONCE, at_once)):
+        total.base_bounds[own.outputs] += HIGHER_ORDERS * grown / total.background
+        for block in row_blocks(m, min(ROWS_PER_BLOCK, at_once)):
             u = products.factors(own.rows[block], own.moves[block])
             found = products.sums(u, v, nodes, total.background)
             _put(total, own.outputs, used, block, found, share if nodes.side else 0.0)
@@ -157,8 +159,8 @@ def _put(
     values, sizes, middles = (array / total.background for array in found)
     at = np.ix_(np.arange(block.start, block.start + len(values)), outputs, used)
     total.values[at] += values
-    left_out = SAFETY * (64.0 / 15.0) * share * middles
-    total.bounds[at] += SAFETY * sizes + left_out[:, :, None]
+    left_out = HIGHER_ORDERS * (64.0 / 15.0) * share * middles
+    total.bounds[at] += HIGHER_ORDERS * sizes + left_out[:, :, None]
 
 
 # Polynomials of degree 1 and 2.
@@ -180,7 +182,7 @@ def add_polynomial(
     (m, d), n = x.shape, len(term.centers)
     # An error eta of a coordinate counts as eta / u more of its size: a unit of that is eta.
     ax, ab = np.abs(x) + own.moves / UNIT, np.abs(b) + other.moves / UNIT
-    units = SAFETY * (UNIT * (n + 3.0 * d + len(b) + 32.0) + 2.0 * term.relative)
+    units = HIGHER_ORDERS * (UNIT * (n + 3.0 * d + len(b) + 32.0) + 2.0 * term.relative)
     farthest = np.abs(term.centers).max(axis=0, initial=0.0)[None, :]
     for output, place in enumerate(own.outputs):
         A, lost = term.coefficients[:, output], term.lost[output : output + 1]
@@ -249,7 +251,7 @@ def add_tail(
     x, b = ((one.rows - tail.shift) / tail.scale for one in (own, other))
     values, sizes = tail.values(other.rows)
     mean = b.mean(axis=0)
-    units = SAFETY * UNIT * (len(b) + 16.0)
+    units = HIGHER_ORDERS * UNIT * (len(b) + 16.0)
     for output, place in enumerate(own.outputs):
         given = (x - mean) * slopes[:, output]
         reach = (

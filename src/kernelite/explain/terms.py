@@ -38,7 +38,7 @@ from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = ["PolynomialTerm", "ProductTerm", "SeenBy", "origins", "seen_by", "terms_of"]
 
-MOST_FEATURES = 1 << 14  # of a row that is filled in
+MOST_FILLED_FEATURES = 1 << 14  # of a row that is filled in
 ROUNDED_SCALE = 4.0  # units of 1 / (2 l^2)
 
 
@@ -148,10 +148,10 @@ def _prepared(model: ModelFields, outputs: NDArray[np.int64], rows: Any, name: s
     left = model.preparation
     if not left.rowwise:  # what stands before the map was done at once
         left = Preparation.of(left.input_map)
-    if rows.shape[1] > MOST_FEATURES:
+    if rows.shape[1] > MOST_FILLED_FEATURES:
         raise UnsupportedModelError(
             f"rows of {rows.shape[1]} features are too wide to be filled in; the most is "
-            f"{MOST_FEATURES}. Fit the model on selected features."
+            f"{MOST_FILLED_FEATURES}. Fit the model on selected features."
         )
     made = left.apply(rows)
     made = np.ascontiguousarray(made.toarray() if is_sparse(made) else made, dtype=np.float64)

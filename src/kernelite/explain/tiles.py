@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.threads import for_each_chunk, thread_count
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.explain.kernels import LANES, factors, shapley_sums
+from kernelite.explain.kernels import TILE_CENTERS, factors, shapley_sums
 from kernelite.explain.quadrature import Rules
 from kernelite.explain.terms import ProductTerm
 from kernelite.machine.exactly import UNIT
@@ -24,13 +24,13 @@ PARTS_AT_ONCE = 32  # pieces of the centers that threads can take
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """The centers of a term in tiles of `LANES`, feature by feature.
+    """The centers of a term in tiles of `TILE_CENTERS`, feature by feature.
 
     The term's `relative` says all that exponents err by.
     """
 
-    centers: FloatArray  # (tiles, d LANES)
-    weights: FloatArray  # (tiles, k LANES)
+    centers: FloatArray  # (tiles, d TILE_CENTERS)
+    weights: FloatArray  # (tiles, k TILE_CENTERS)
     term: ProductTerm
     player: NDArray[np.int64]
     count: int
@@ -43,15 +43,15 @@ class Tiles:
     def of(cls, term: ProductTerm, player: NDArray[np.int64], p: int, moves: float) -> Tiles:
         """Laid out for p players; centers may be off by `moves`, relatively."""
         n, d = term.centers.shape
-        tiles = max(1, -(-n // LANES))
+        tiles = max(1, -(-n // TILE_CENTERS))
         k = term.coefficients.shape[1]
-        centers, weights = np.zeros((tiles * LANES, d)), np.zeros((tiles * LANES, k))
+        centers, weights = np.zeros((tiles * TILE_CENTERS, d)), np.zeros((tiles * TILE_CENTERS, k))
         centers[:n], weights[:n] = term.centers, term.coefficients
         if n:
             centers[n:] = term.centers[-1]  # with a coefficient of zero
 
         def by_lanes(array: FloatArray) -> FloatArray:
-            each = array.reshape(tiles, LANES, -1).transpose(0, 2, 1)
+            each = array.reshape(tiles, TILE_CENTERS, -1).transpose(0, 2, 1)
             return np.ascontiguousarray(each).reshape(tiles, -1)
 
         return cls(by_lanes(centers), by_lanes(weights), term, player, p, moves)
@@ -59,12 +59,12 @@ class Tiles:
     @property
     def line(self) -> int:
         """Numbers that the factors of a row take."""
-        return len(self.centers) * self.count * LANES
+        return len(self.centers) * self.count * TILE_CENTERS
 
     def factors(self, rows: FloatArray, moves: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Of each row, tile, player and lane, and what errors of exponents do to their products."""
         items = len(rows) * len(self.centers)
-        out, errors = np.empty((items, self.count * LANES)), np.empty((items, LANES))
+        out, errors = np.empty((items, self.count * TILE_CENTERS)), np.empty((items, TILE_CENTERS))
 
         def work(part: slice) -> None:
             factors(
@@ -78,7 +78,7 @@ class Tiles:
                 self.center_moves,
                 part.start,
                 part.stop,
-                np.empty(self.count * LANES),
+                np.empty(self.count * TILE_CENTERS),
                 out,
                 errors,
             )
@@ -91,10 +91,10 @@ class Tiles:
     ) -> tuple[FloatArray, FloatArray]:
         """Sums of the background's own products, and their rounding."""
         T, p = len(self.centers), self.count
-        products = v[0].reshape(-1, T, p, LANES).prod(axis=2)
-        weights = self.weights.reshape(T, -1, LANES)
+        products = v[0].reshape(-1, T, p, TILE_CENTERS).prod(axis=2)
+        weights = self.weights.reshape(T, -1, TILE_CENTERS)
         units = UNIT * (6.0 * p + len(self.term.centers) + background + 32.0)
-        off = products * (units + 1.01 * v[1].reshape(-1, T, LANES))
+        off = products * (units + 1.01 * v[1].reshape(-1, T, TILE_CENTERS))
         return (
             np.einsum("btl,tkl->k", products, weights),
             np.einsum("btl,tkl->k", off, np.abs(weights)),
@@ -109,11 +109,11 @@ class Tiles:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Values and sizes of shape (m, k, p) and middles (m, k), over these background rows."""
         T, p = len(self.centers), self.count
-        k, m = self.weights.shape[1] // LANES, len(u[0]) // T
+        k, m = self.weights.shape[1] // TILE_CENTERS, len(u[0]) // T
         parts = min(T, PARTS_AT_ONCE)
         per_item = -(-T // parts)
         parts = -(-T // per_item)
-        units = UNIT * (8.0 * p + rules.most + background + per_item * LANES + parts + 32.0)
+        units = UNIT * (8.0 * p + rules.most + background + per_item * TILE_CENTERS + parts + 32.0)
         out, sizes = np.empty((parts * m, k * p)), np.empty((parts * m, k * p))
         middles = np.empty((parts * m, k))
 
@@ -134,8 +134,8 @@ class Tiles:
                 per_item,
                 part.start,
                 part.stop,
-                np.empty((5, p * LANES)),
-                np.empty(5 * LANES),
+                np.empty((5, p * TILE_CENTERS)),
+                np.empty(5 * TILE_CENTERS),
                 out,
                 sizes,
                 middles,

@@ -45,7 +45,7 @@ __all__ = [
     "squared_norms",
 ]
 
-TILE_ELEMENTS = 1 << 20  # kernel values held at once by `scores`: 8 MB
+KERNEL_VALUES_PER_TILE = 1 << 20  # kernel values held at once by `scores`: 8 MB
 CANCELS = 1e4  # gamma |x|^2 from which a kernel value would err by 1e-11 or more
 MOST_UNPACKED = 64  # numbers of a dense array for each one in a file
 
@@ -281,7 +281,7 @@ class KernelExpansion:
         """
         rows = check_rows(X, n_features=self.n_features)
         out = np.empty((rows.shape[0], self.n_outputs))
-        tile = max(16, TILE_ELEMENTS // max(self.n_centers, 1))
+        tile = max(16, KERNEL_VALUES_PER_TILE // max(self.n_centers, 1))
         kernel = _Kernel(self)
         for block in row_blocks(rows.shape[0], tile):
             out[block] = kernel(rows[block]) @ self.coefficients + self.intercept

@@ -23,7 +23,7 @@ __all__ = [
     "spread_out",
 ]
 
-MOST_CLASSES = 128  # stored so: a small file must not become a large array
+MOST_STORED_CLASSES = 128  # stored so: a small file must not become a large array
 
 
 def n_classes(n_pairs: int) -> int | None:
@@ -88,7 +88,7 @@ def classes_of_centers(coefficients: FloatArray) -> NDArray[np.intp] | None:
 def own_columns(coefficients: FloatArray) -> tuple[NDArray[np.int32], FloatArray] | None:
     """Classes (n,) and their own coefficients (n, K - 1), for files; None where that is no use."""
     K = n_classes(coefficients.shape[1])
-    if K is None or K > MOST_CLASSES:
+    if K is None or K > MOST_STORED_CLASSES:
         return None
     owner = classes_of_centers(coefficients)
     if owner is None:
@@ -105,7 +105,9 @@ def spread_out(owner: NDArray[np.int32], own: FloatArray) -> FloatArray:
     >>> spread_out(np.array([2]), np.array([[5.0, 7.0]]))
     array([[0., 5., 7.]])
     """
-    fits = own.ndim == 2 and owner.shape == own.shape[:1] and 2 <= own.shape[1] < MOST_CLASSES
+    fits = (
+        own.ndim == 2 and owner.shape == own.shape[:1] and 2 <= own.shape[1] < MOST_STORED_CLASSES
+    )
     if not fits or owner.dtype.kind not in "iu":  # truth values would choose rows, not name classes
         raise InputError("`coefficients` are not what those of pairs of classes are stored as.")
     n, K = len(own), own.shape[1] + 1

@@ -26,7 +26,9 @@ from kernelite.support.records import dataclass
 
 __all__ = ["LatentVariance", "Posterior"]
 
-TILE_ELEMENTS = 1 << 15  # of which so many at a time: they stay in cache from step to step
+VARIANCE_NUMBERS_PER_TILE = (
+    1 << 15
+)  # of which so many at a time: they stay in cache from step to step
 LARGEST_SQUARABLE = 1e150  # of numbers whose squares are numbers
 MANY, LARGEST_INVERSE = 32, 600  # rows for which an inverse pays, and training rows
 WELL_CONDITIONED = 1e6  # of L: products with its inverse then err by 1e-10 at most
@@ -192,7 +194,7 @@ class LatentVariance:
         """k of rows and n centers, shape (m, n); their sums are added to `means`."""
         m, amplitudes = len(rows[0]), np.atleast_1d(self.posterior.amplitude)
         total = np.full((m, n), float(self.posterior.constant))
-        for tile in row_blocks(m, max(8, TILE_ELEMENTS // max(n, 1))):
+        for tile in row_blocks(m, max(8, VARIANCE_NUMBERS_PER_TILE // max(n, 1))):
             each = zip(amplitudes, kernels, rows, self.expansions)
             for amplitude, kernel, seen, expansion in each:
                 K = kernel(seen[tile])

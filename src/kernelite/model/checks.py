@@ -197,7 +197,7 @@ def _check_parts(model: ModelFields) -> None:
 
 NEARNESS = 0.0, 1e-5, 1e-3, 1e-3, 0.01  # 2 gamma |u|^2 of the rows that loading compares,
 DEEP = (*NEARNESS, *np.geomspace(1e-8, 30.0, 60).tolist())  # and that a deep check does
-ROUNDED = 1e-6  # relative: sums in another order differ by less
+SUM_ORDER_TOLERANCE = 1e-6  # relative: sums in another order differ by less
 
 
 def disagreements(model: ModelFields, *, deep: bool = False) -> Iterator[str]:
@@ -293,4 +293,8 @@ def _below(stored: Certificate, again: Certificate) -> list[str]:
     for field in fields(again.rounding):
         both = (getattr(one.rounding, field.name) for one in (stored, again))
         pairs.append((field.name, *both))
-    return [name for name, had, is_now in pairs if np.any(had < np.multiply(1 - ROUNDED, is_now))]
+    return [
+        name
+        for name, had, is_now in pairs
+        if np.any(had < np.multiply(1 - SUM_ORDER_TOLERANCE, is_now))
+    ]

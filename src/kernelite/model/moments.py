@@ -37,12 +37,14 @@ __all__ = [
     "variances_of",
 ]
 
-PROBED = 512  # rows that show how many eigenvectors are worth their products
+PROBED_MOMENT_ROWS = 512  # rows that show how many eigenvectors are worth their products
 JOINT_WORTH, FEWEST_JOINT = 2.0, 64  # rows per training row, and of a call, for all machines
 JOINT_TOLERANCE = 2e-3  # of variances behind probabilities
-STEEPEST = 0.06  # of a probability in its variance: 0.0488 at most, at a mean of 1.34
+STEEPEST_PROBABILITY = 0.06  # of a probability in its variance: 0.0488 at most, at a mean of 1.34
 SHARES_OFF = 5e-4  # that a class's probability may be off by its variances
-SHARED_ROWS = 512  # that a thread takes at a time, at most: with few, solving is slower
+MOST_MOMENT_ROWS_PER_THREAD = (
+    512  # that a thread takes at a time, at most: with few, solving is slower
+)
 
 
 def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
@@ -148,7 +150,7 @@ def _settled_answers(
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Answers, and the rows whose variances are not known well enough for them."""
     each = model.head.machine_probabilities(means, variances)  # type: ignore[attr-defined]
-    off = STEEPEST * errors
+    off = STEEPEST_PROBABILITY * errors
     if method == "predict":
         low = (each - off).max(axis=1)
         open_ = np.count_nonzero(each + off >= low[:, None], axis=1) > 1
@@ -172,7 +174,7 @@ def _joint_moments(model: ModelFields, given: Sequence[Any]) -> JointMoments | N
     if "_joint" not in model.__dict__ and asked[0] >= worth and given[0].shape[0] >= FEWEST_JOINT:
         from kernelite.backends.cpu.joint_variance import JointMoments
 
-        some = slice(0, min(given[0].shape[0], PROBED))
+        some = slice(0, min(given[0].shape[0], PROBED_MOMENT_ROWS))
         seen = model.parts[0].model._runner.dense(given[0], some)[0]
         machines = [part.model for part in model.parts]
         model.__dict__["_joint"] = JointMoments.prepare(
@@ -211,7 +213,7 @@ def _proven_variances(
     variances, latent = model._variances, model._latent
     count = rows.shape[0]
     if variances.expects(count, proven=proven):
-        variances.expect(count, runner.dense(rows, slice(0, min(count, PROBED))))
+        variances.expect(count, runner.dense(rows, slice(0, min(count, PROBED_MOMENT_ROWS))))
 
     def answer(*seen: FloatArray) -> FloatArray:
         found, errors = variances(seen)
@@ -257,7 +259,7 @@ def _each(
 def _block(latent: LatentVariance) -> int:
     """Rows that a thread takes at a time."""
     most = latent.posterior.block()
-    return min(most, SHARED_ROWS) if thread_count() > 1 else most
+    return min(most, MOST_MOMENT_ROWS_PER_THREAD) if thread_count() > 1 else most
 
 
 def variances_of(model: ModelFields) -> Variances:

@@ -50,7 +50,7 @@ METHODS: dict[str, tuple[str, ...]] = {
 FEWEST_ASKED_ROWS = 64  # that a fitted estimator has been asked for before it is compiled,
 FEWEST_PAIRS = 50_000  # and rows times centers: compiling takes about as long as these
 COMPARED_BYTES = 2**16  # of an array whose numbers are compared, and not only its identity
-CENTERS = ("support_", "X_fit_", "X_train_")  # whose rows are the centers
+CENTER_ATTRIBUTES = ("support_", "X_fit_", "X_train_")  # whose rows are the centers
 
 
 class NotServedError(KerneliteError):
@@ -249,7 +249,7 @@ def _digest(attributes: dict[str, Any]) -> int:
 
 
 def _centers(estimator: Any) -> int:
-    for name in CENTERS:
+    for name in CENTER_ATTRIBUTES:
         if hasattr(estimator, name):
             return int(getattr(estimator, name).shape[0])
     tree = getattr(estimator, "tree_", None)

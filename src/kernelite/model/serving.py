@@ -17,7 +17,7 @@ from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.staging import stage_model, stage_parts
 from kernelite.backends.cpu.sums import PartRows
 from kernelite.data.rows.inputs import (
-    DOUBLE,
+    FLOAT64,
     FloatArray,
     Rows,
     check_csr,
@@ -133,7 +133,7 @@ def wide_row(model: ModelFields, X: Any) -> FloatArray | OutsideRows | None:
     The quick way: what it leaves, `rows_and_runner` takes or refuses.
     """
     d = model.n_features_in_
-    plain = type(X) is np.ndarray and X.dtype is DOUBLE and X.ndim == 2 and len(X) == 1
+    plain = type(X) is np.ndarray and X.dtype is FLOAT64 and X.ndim == 2 and len(X) == 1
     if not plain or X.shape[1] <= d or not (X.flags.c_contiguous and X.flags.aligned):
         return None
     rest = X[0, d:]

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 # Shares of rows sent to the exact model, finer where most models end up.
-SHARES = (
+RATE_SHARES = (
     *(1.0, 0.8, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.17, 0.15, 0.13, 0.12, 0.11, 0.1, 0.09, 0.08, 0.07),
     *(0.06, 0.055, 0.05, 0.045, 0.04, 0.035, 0.03, 0.025, 0.02, 0.015, 0.01, 0.005, 0.0),
 )
@@ -101,7 +101,7 @@ def largest_rate(differences: int, rows: int, confidence: float) -> float:
 
 def threshold_grid(margins: FloatArray) -> FloatArray:
     """Thresholds from most to least fallback: quantiles of the margins of the choosing rows."""
-    grid = np.quantile(margins, SHARES)
+    grid = np.quantile(margins, RATE_SHARES)
     grid[-1] = -np.inf
     # The first sends every row to the exact model, so the sequence starts with a sure success.
     grid[0] = np.inf

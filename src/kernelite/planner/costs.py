@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS
-from kernelite.backends.cpu.exact_dense import WIDEST
+from kernelite.backends.cpu.exact_dense import WIDEST_PANEL_FEATURES
 from kernelite.backends.cpu.local import LEAF, LocalEngine, Visits
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.backends.cpu.tiers import runs_at_once
@@ -113,7 +113,7 @@ def exact_work(expansion: KernelExpansion, *, labels: bool = False) -> Work:
     judged = Work(rows=1) + (_judging(expansion, VOTES_PER_ROW) if labels else Work())
     meetings = expansion.meeting_entries + n * LISTED_MEETINGS
     lists = Work(meetings=meetings, products=n * k)
-    if expansion.kernel.quadratic or d > WIDEST:
+    if expansion.kernel.quadratic or d > WIDEST_PANEL_FEATURES:
         return min(Work(products=n * (d + k), values=n), lists, key=nanoseconds) + judged
     if labels and k == 1:
         entries = _entries(expansion) + SUMS_PER_SCATTERED_ROW

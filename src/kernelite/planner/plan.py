@@ -158,11 +158,11 @@ def _times(other: Candidate, chosen: Candidate) -> str:
 # In: a plan. Out: a short piece of HTML without scripts, in the notebook's own colours. Every text
 # in it is escaped, since notes may name features and labels that came from files.
 
-MOST_CANDIDATES = 6
-HEADER = ("candidate", "ns per row", "falls back", "bytes", "verdict")
-STYLE = "border-collapse:collapse;font-size:90%;margin:4px 0"
+MOST_LISTED_CANDIDATES = 6
+TABLE_HEADER = ("candidate", "ns per row", "falls back", "bytes", "verdict")
+TABLE_STYLE = "border-collapse:collapse;font-size:90%;margin:4px 0"
 CELL = "padding:2px 14px 2px 0;text-align:left;vertical-align:top;border:none"
-HEAD = f"{CELL};border-bottom:1px solid currentColor"
+HEADER_STYLE = f"{CELL};border-bottom:1px solid currentColor"
 CHOSEN = f"{CELL};font-weight:600"
 
 
@@ -204,11 +204,11 @@ def cost_sentence(plan: Plan) -> str:
 def candidates_html(plan: Plan) -> str:
     """The table of candidates, the chosen one first, and the notes."""
     rows = plan.rows()
-    more = len(rows) - MOST_CANDIDATES - 1
+    more = len(rows) - MOST_LISTED_CANDIDATES - 1
     left = f"<p>and {more} more</p>" if more > 0 else ""
     notes = "".join(f"<p>{escape(note)}</p>" for note in plan.notes)
-    shown = [tuple(row) for row in rows[: MOST_CANDIDATES + 1]]
-    return table_html(shown, HEADER, first=CHOSEN) + left + notes
+    shown = [tuple(row) for row in rows[: MOST_LISTED_CANDIDATES + 1]]
+    return table_html(shown, TABLE_HEADER, first=CHOSEN) + left + notes
 
 
 def table_html(
@@ -217,10 +217,12 @@ def table_html(
     """Rows of text as a table; `first` is the style of the first row's cells."""
     lines = []
     if header is not None:
-        cells = "".join(f'<th style="{HEAD}">{escape(name)}</th>' for name in header)
+        cells = "".join(f'<th style="{HEADER_STYLE}">{escape(name)}</th>' for name in header)
         lines.append(f"<tr>{cells}</tr>")
     for i, row in enumerate(rows):
         style = CELL if i else first
         cells = "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in row)
         lines.append(f"<tr>{cells}</tr>")
-    return f'<div style="overflow-x:auto"><table style="{STYLE}">{"".join(lines)}</table></div>'
+    return (
+        f'<div style="overflow-x:auto"><table style="{TABLE_STYLE}">{"".join(lines)}</table></div>'
+    )

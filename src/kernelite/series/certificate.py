@@ -26,7 +26,7 @@ from kernelite.series.remainder import (
 )
 from kernelite.series.rounding import (
     ABOVE,
-    TINY,
+    LOST_TERMS,
     UNIT,
     RoundingTerms,
     check_range,
@@ -145,7 +145,8 @@ def rounding_terms(
     sums, radius_sq = _absolute_sums(expansion, point, gamma)
     with np.errstate(over="ignore"):
         # An overflow to infinity is sound. The floor is for products that underflow in a
-        # polynomial, where no exponential keeps |u| small: u times it is TINY (1 + |u| + |u|^2).
+        # polynomial, where no exponential keeps |u| small: u times it is
+        # LOST_TERMS (1 + |u| + |u|^2).
         total = np.abs(expansion.coefficients).sum(axis=0)
         moments = round_up(sums * np.array(_factors(expansion))[:, None]) * ABOVE
         reach = math.sqrt(radius_sq) + math.hypot(*point)
@@ -161,8 +162,8 @@ def rounding_terms(
             # a_1 |u| + a_2 |u|^2 where |u| is larger than it seems by as much.
             moments[0] += LOST_NORM * (moments[1] + LOST_NORM * moments[2])
             moments[1] += 2.0 * LOST_NORM * moments[2]
-        moments += TINY / UNIT * (1.0 + total)
-        absolute = TINY * (1.0 + total)
+        moments += LOST_TERMS / UNIT * (1.0 + total)
+        absolute = LOST_TERMS * (1.0 + total)
         absolute += folding(expansion, total, reach, mapped=mapped)
     return RoundingTerms(
         moments=moments,

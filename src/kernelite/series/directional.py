@@ -228,9 +228,9 @@ def gram_slack(expansion: KernelExpansion, rounding: RoundingTerms) -> FloatArra
 # and rest_j, the spectral norm of R_j unfolded, rounded up. What (a.u) (u'Bu) errs by when it is
 # computed is bounded as the third order's own rounding is, with |a_j| |B| added to its moment a_3.
 
-TURNS = 8  # of least squares; the first few do nearly all
-MOST_FEATURES = 48  # beyond, the tensors take longer to fit than they save
-MOST_ENTRIES = 1 << 22
+LEAST_SQUARES_TURNS = 8  # of least squares; the first few do nearly all
+MOST_DIRECTIONAL_FEATURES = 48  # beyond, the tensors take longer to fit than they save
+MOST_TENSOR_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +288,7 @@ def may_pair(d: int, k: int) -> bool:
     >>> may_pair(20, 2), may_pair(780, 1)
     (True, False)
     """
-    return d <= MOST_FEATURES and k * d**3 <= MOST_ENTRIES
+    return d <= MOST_DIRECTIONAL_FEATURES and k * d**3 <= MOST_TENSOR_ENTRIES
 
 
 def product_work(d: int, k: int) -> Work:
@@ -311,7 +311,7 @@ def paired_cubic(cubic: CubicForm) -> PairedCubic:
     # Outputs count alike, whatever their size; those without a third order not at all.
     units = tensors / np.where(norms > 0.0, norms, 1.0)[:, None, None, None]
     B = np.eye(d) / math.sqrt(d)
-    for _ in range(TURNS):
+    for _ in range(LEAST_SQUARES_TURNS):
         B = _best_matrix(units, _best_vectors(units, B), B)
     vectors = _best_vectors(units, B) * norms[:, None]
     sizes = round_up(np.sqrt(np.einsum("ij,ij->i", vectors, vectors)) * frobenius(B))

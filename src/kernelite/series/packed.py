@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 DEGREES = (1, 3, 4)
-MOST_NUMBERS = 1 << 24  # of a tensor: 128 MB
+MOST_PACKED_NUMBERS = 1 << 24  # of a tensor: 128 MB
 MOST_COLLAPSED = 1 << 21  # numbers of all outputs, held as centers: 16 MB
 CENTERS_AT_ONCE = 4096
 
@@ -60,7 +60,7 @@ def packed_degree(expansion: KernelExpansion) -> int | None:
         return None  # powers of them might be lost
     numbers = packed_numbers(expansion.n_features, kernel.degree) * expansion.n_outputs
     direct = expansion.n_centers * (expansion.n_features + 16.0 + expansion.n_outputs)
-    return kernel.degree if numbers <= min(direct, MOST_NUMBERS) else None
+    return kernel.degree if numbers <= min(direct, MOST_PACKED_NUMBERS) else None
 
 
 def packed_numbers(d: int, degree: int) -> int:

@@ -35,7 +35,7 @@ from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.ops import ops
-from kernelite.series.rounding import SAFETY, TINY, UNIT, round_up, square_error
+from kernelite.series.rounding import LOST_TERMS, SAFETY, UNIT, round_up, square_error
 
 __all__ = [
     "BLOCK",
@@ -61,7 +61,7 @@ SERIES_UP_TO = 8.1  # |t| up to which the series alone serves: all centers with 
 LARGEST_SQUARE = 300.0  # gamma |s|^2 up to which no factor of R_m under- or overflows
 PAIR_OVERHEAD = 32  # features whose product takes as long as the rest of a pair
 PAIRS_BUDGET = 1e11  # multiply-adds that sums over pairs may take: some six seconds of one core
-BLOCK_ELEMENTS = 1 << 20
+REMAINDER_NUMBERS_PER_BLOCK = 1 << 20
 
 
 class Remainders(Protocol):
@@ -265,7 +265,7 @@ class ScaledCenters:
 
 
 def _block_rows(n_features: int) -> int:
-    return max(1, BLOCK_ELEMENTS // max(n_features, 1))
+    return max(1, REMAINDER_NUMBERS_PER_BLOCK // max(n_features, 1))
 
 
 def majorants(centers: ScaledCenters, order: int = 3) -> FloatArray:
@@ -274,7 +274,7 @@ def majorants(centers: ScaledCenters, order: int = 3) -> FloatArray:
         arguments = 2.0 * centers.exponents * (1.0 + square_error(centers.n_features + 5))
     roots = [np.sqrt(lower_gamma(m, arguments)) for m in (order, order + 1)]
     sums = np.stack([np.abs(centers.A).T @ root for root in roots])
-    return round_up(sums) * (1.0 + (len(centers) + 8) * UNIT) + TINY
+    return round_up(sums) * (1.0 + (len(centers) + 8) * UNIT) + LOST_TERMS
 
 
 def pair_norms(

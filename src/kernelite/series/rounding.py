@@ -28,8 +28,8 @@ sums of orders 4. Together that is less than K.
 Underflow. gamma lies within `GAMMA_RANGE`, else there is no form. A center with gamma |s|^2 > 690,
 or a row with gamma |u|^2 > 690, has terms below exp(-690) (4 * 690)^(3/2) |A_i|; products of
 ordinary ones lose at most 5e-324 each, times (2 gamma |u|)^3 <= (8 * 690 gamma)^(3/2) when they
-meet u. Together below TINY (1 + sum |A_i|) for n d^3 < 1e20. So gamma R^2 counts up to 750 in K.
-Norms below 1e-154, whose squares underflow, change terms that are below u a_0 by far.
+meet u. Together below LOST_TERMS (1 + sum |A_i|) for n d^3 < 1e20. So gamma R^2 counts up to 750
+in K. Norms below 1e-154, whose squares underflow, change terms that are below u a_0 by far.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from kernelite.support.errors import InputError, UnsupportedModelError
 __all__ = [
     "ABOVE",
     "GAMMA_RANGE",
+    "LOST_TERMS",
     "SAFETY",
     "SINGLE_UNIT",
     "SUMS_OVERFLOW",
-    "TINY",
     "UNIT",
     "VALUES_OVERFLOW",
     "RoundingTerms",
@@ -76,7 +76,7 @@ __all__ = [
 SAFETY = 1.05
 ABOVE = 1.0 + 1e-9  # what norms are multiplied with, so that they are not below the real ones
 SINGLE_UNIT = 2.0**-24
-TINY = 1e-250
+LOST_TERMS = 1e-250
 VALUES_OVERFLOW = 1e300  # a kernel value below it surely did not
 SUMS_OVERFLOW = 1e285  # a bound is at least 2^-53 of the sums, which may have from there on
 GAMMA_RANGE = (1e-30, 1e30)  # where powers of gamma, |s| and |u| neither over- nor underflow

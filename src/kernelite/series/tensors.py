@@ -52,7 +52,7 @@ from kernelite.series.rounding import SAFETY, UNIT, round_up
 
 __all__ = ["many_norms", "monomials", "tensor_norms"]
 
-NEAR = 4.0  # gamma |s|^2 of centers whose powers are taken one by one
+NEAR_EXPONENT = 4.0  # gamma |s|^2 of centers whose powers are taken one by one
 LARGEST_ORDER = 8
 LARGEST_TENSOR = 2.5e6  # numbers of all outputs, so also multiply-adds per center: 100 us of a core
 LARGEST_BEYOND_FOURTH = 5e5  # of higher orders, which matter less
@@ -89,7 +89,7 @@ def many_norms(
         What hands out blocks of centers.
     """
     told = progress or (lambda share: None)
-    near = centers.exponents <= NEAR
+    near = centers.exponents <= NEAR_EXPONENT
     group = max(FEWEST_IN_A_GROUP, int(len(centers) * budget / centers.pair_cost(len(centers))))
     rho = np.zeros((2, centers.A.shape[1]))
     if near.any():

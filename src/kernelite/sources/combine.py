@@ -198,7 +198,13 @@ def _description(type_name: str, machines: Sequence[Machine], parts: Sequence[Ma
 
 # Reading an ensemble's machines, which are refused in the ensemble's name.
 
-METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
+COMBINED_METHODS = (
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "decision_function",
+    "transform",
+)
 
 
 def read_members(models: Sequence[Any], type_name: str) -> list[Machine]:
@@ -281,7 +287,7 @@ def places_of(model: Any, classes: NDArray[Any]) -> NDArray[np.int64] | None:
 
 def offered_methods(model: Any, *without: str) -> tuple[str, ...]:
     """Which of the predicting methods an estimator has."""
-    return tuple(name for name in METHODS if name not in without and hasattr(model, name))
+    return tuple(name for name in COMBINED_METHODS if name not in without and hasattr(model, name))
 
 
 def width_of(model: Any, machines: Sequence[Machine]) -> int | None:

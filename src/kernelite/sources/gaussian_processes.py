@@ -207,7 +207,7 @@ def posterior_of(
 # with it. As `model(x)` does, the variance leaves the likelihood's noise out.
 
 
-PROBED = 20  # training rows on which the model's own prior is compared
+PRIOR_ROWS = 20  # training rows on which the model's own prior is compared
 CLOSE = 1e-3  # of the prior's size: models may be in single precision
 
 
@@ -334,8 +334,8 @@ def _factor(covariance: FloatArray, noise: FloatArray, type_name: str) -> FloatA
 
 def _check_prior(model: Any, rows: FloatArray, mean: float, kernel: Any, type_name: str) -> None:
     """A `forward` of one's own may do more than its mean and its kernel: compare on some rows."""
-    prior = model.forward(model.train_inputs[0][:PROBED])
-    ours, size = kernel(rows[:PROBED]), float(np.abs(kernel.diag(rows[:PROBED])).max())
+    prior = model.forward(model.train_inputs[0][:PRIOR_ROWS])
+    ours, size = kernel(rows[:PRIOR_ROWS]), float(np.abs(kernel.diag(rows[:PRIOR_ROWS])).max())
     off = np.abs(_numbers(prior.covariance_matrix) - ours).max(initial=0.0)
     moved = np.abs(_numbers(prior.mean) - mean).max(initial=0.0)
     if not (off <= CLOSE * size and moved <= CLOSE * (abs(mean) + np.sqrt(size))):

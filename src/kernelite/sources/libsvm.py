@@ -188,7 +188,7 @@ KEYS = (
     *("svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv"),
     *("rho", "label", "probA", "probB", "prob_density_marks", "nr_sv"),
 )
-MARKS = 10  # of a one-class model's density
+DENSITY_MARKS = 10  # of a one-class model's density
 C_INT = 2**31 - 1  # LIBSVM keeps counts, labels and indices in C's int
 LOW_INT = -(2**31)
 
@@ -304,7 +304,9 @@ class _Values:
             rho=self.numbers("rho", pairs, "one per pair of classes"),
             prob_a=self.numbers("probA", pairs, "one per pair of classes"),
             prob_b=self.numbers("probB", pairs, "one per pair of classes"),
-            density_marks=self.numbers("prob_density_marks", MARKS, "the marks of the density"),
+            density_marks=self.numbers(
+                "prob_density_marks", DENSITY_MARKS, "the marks of the density"
+            ),
             label=self.labels(nr_class if classifier else None),
             nr_sv=self.counts(nr_class if classifier else None, total_sv),
             lines={key: line for key, (line, _) in self.entries.items()},

@@ -49,8 +49,8 @@ __all__ = [
 ]
 
 SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
-MOST_TERMS = 10**6  # numbers in the table of a polynomial's powers
-FAR = 8.0  # standard deviations of all features together, that few rows are beyond
+MOST_POWERS = 10**6  # numbers in the table of a polynomial's powers
+FAR_DEVIATIONS = 8.0  # standard deviations of all features together, that few rows are beyond
 
 
 def steps_of(transformer: Any) -> list[Step]:
@@ -66,8 +66,8 @@ def steps_of(transformer: Any) -> list[Step]:
     if not _of_sklearn(transformer):
         raise NotFolded
     try:
-        if kind in READERS:
-            return READERS[kind](transformer)
+        if kind in STEP_READERS:
+            return STEP_READERS[kind](transformer)
         folded = scaler_map(transformer)
         if folded is not None:
             return [folded]
@@ -184,12 +184,12 @@ def _projection(pca: Any, matrix: FloatArray, shift: FloatArray) -> Projection:
     largest = int(np.argmax(shares))
     variance = _floats(pca.explained_variance_)[largest] / max(float(shares[largest]), 1e-9)
     step = Projection(matrix, shift, np.ones(len(matrix)))
-    reach = FAR * math.sqrt(max(float(variance), 1e-100))
+    reach = FAR_DEVIATIONS * math.sqrt(max(float(variance), 1e-100))
     return replace(step, slack=step.plain_slack(reach))
 
 
 def _polynomial(features: Any) -> list[Step]:
-    if features.n_output_features_ * features.n_features_in_ > MOST_TERMS:
+    if features.n_output_features_ * features.n_features_in_ > MOST_POWERS:
         raise NotFolded
     return [Polynomial(features.powers_)]
 
@@ -430,7 +430,7 @@ def indicator_steps(indicator: Any) -> list[Step]:
     return on_columns(found)
 
 
-READERS: dict[str, Callable[[Any], list[Step]]] = {
+STEP_READERS: dict[str, Callable[[Any], list[Step]]] = {
     "Binarizer": _binarizer,
     "ColumnTransformer": _columns,
     "KBinsDiscretizer": bins,

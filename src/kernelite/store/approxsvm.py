@@ -22,7 +22,7 @@ from kernelite.planner.plan import Candidate, Plan
 from kernelite.series.approximation import Approximation
 from kernelite.series.series import QuadraticForm
 from kernelite.store.approxsvm_text import (
-    CLASSIFIERS,
+    APPROXSVM_CLASSIFIERS,
     REGRESSORS,
     ApproxText,
     format_text,
@@ -43,7 +43,7 @@ TYPE_NAMES = {
 }
 """Other families' names of the types; those that are not here keep theirs or take a default."""
 
-SINGLE = float(np.finfo(np.float32).max)  # approxsvm keeps every number in single precision
+LARGEST_SINGLE = float(np.finfo(np.float32).max)  # approxsvm keeps every number in single precision
 
 
 def read(path: str | os.PathLike[str], /) -> CompiledModel:
@@ -263,7 +263,7 @@ def _type_name(model: CompiledModel) -> str:
         return "one_svm"
     classifier = model.head.kind == "classifier"
     name = TYPE_NAMES.get(model.origin.type_name, model.origin.type_name)
-    if name in (CLASSIFIERS if classifier else REGRESSORS):
+    if name in (APPROXSVM_CLASSIFIERS if classifier else REGRESSORS):
         return name
     return "c_svc" if classifier else "eps_svr"
 
@@ -274,7 +274,7 @@ def _check_single(text: ApproxText) -> None:
         [[text.threshold, text.gamma, text.maxnorm, text.b, text.c], text.v, text.M.ravel()]
     )
     largest = float(np.abs(numbers).max())
-    if largest > SINGLE:
+    if largest > LARGEST_SINGLE:
         raise _refusal(f"its largest number, {largest:.3g}, overflows in single precision")
     if np.float32(text.gamma) == 0:
         raise _refusal(f"its gamma, {text.gamma!r}, vanishes in single precision")

@@ -20,9 +20,9 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.data.tables.lines import Lines
 from kernelite.data.tables.parsing import BadNumber, Defect, parse_float, parse_int, quote
 
-__all__ = ["CLASSIFIERS", "REGRESSORS", "ApproxText", "format_text", "parse_text"]
+__all__ = ["APPROXSVM_CLASSIFIERS", "REGRESSORS", "ApproxText", "format_text", "parse_text"]
 
-CLASSIFIERS = ("c_svc", "nu_svm", "one_svm", "ls_svm")
+APPROXSVM_CLASSIFIERS = ("c_svc", "nu_svm", "one_svm", "ls_svm")
 REGRESSORS = ("eps_svr", "nu_svr", "ls_svm")
 TITLES = {"approximated SVM classifier": True, "approximated SVM regressor": False}
 C_INT = 2**31 - 1  # approxsvm keeps labels in C's int
@@ -126,7 +126,7 @@ class _Parser:
         classifier = TITLES[title]
         labels = self.labels() if classifier else None
         threshold = self.float("threshold") if classifier else 0.0
-        svm_type = self.word("svm_type", CLASSIFIERS if classifier else REGRESSORS)
+        svm_type = self.word("svm_type", APPROXSVM_CLASSIFIERS if classifier else REGRESSORS)
         d = self.integer(self.values("d", 1)[0], "d", low=0, high=C_INT)
         self.word("kernel_type", ("rbf",))
         gamma = self.float("gamma")

@@ -29,7 +29,7 @@ __all__ = ["KEY", "VERSION", "check_digest", "content_digest", "read_document", 
 # tensors is no damage. Whoever can change a file can give it a new digest; where that matters,
 # sign the file.
 
-SIZE = 16  # bytes
+DIGEST_BYTES = 16  # bytes
 TENSOR_BYTES_PER_PIECE = 1 << 20  # bytes of a tensor that a thread takes at a time
 
 
@@ -54,7 +54,7 @@ def content_digest(version: int, tree: Any, tensors: Mapping[str, NDArray[Any]],
     >>> content_digest(2, {"a": 1.0}, {"b": np.arange(3)})[:8]
     '0083acc7'
     """
-    state = hashlib.blake2b(digest_size=SIZE)
+    state = hashlib.blake2b(digest_size=DIGEST_BYTES)
     _add(state, json.dumps([version, tree], separators=(",", ":"), sort_keys=True))
     for name in sorted(tensors):
         array = tensors[name]
@@ -79,7 +79,7 @@ def _pieces(data: memoryview) -> list[bytes]:
     def part(block: slice) -> None:
         for i in range(len(starts))[block]:
             piece = data[starts[i] : starts[i] + TENSOR_BYTES_PER_PIECE]
-            found[i] = hashlib.blake2b(piece, digest_size=SIZE).digest()
+            found[i] = hashlib.blake2b(piece, digest_size=DIGEST_BYTES).digest()
 
     for_each_chunk(part, len(starts), 1)
     return found

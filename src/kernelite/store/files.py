@@ -74,13 +74,13 @@ CELL, FORM = "approximation.cells.0.", "approximation."
 GONE = "which this version does not have; compile the model again"
 UPGRADES: dict[int, Callable[[Tree, Tensors], tuple[Tree, Tensors]]] = {3: _one_form}
 
-DTYPES = {
+STORED_DTYPES = {
     "BOOL": "?",
     **{f"F{8 * size}": f"<f{size}" for size in (2, 4, 8)},
     **{f"I{8 * size}": f"<i{size}" for size in (1, 2, 4, 8)},
     **{f"U{8 * size}": f"<u{size}" for size in (1, 2, 4, 8)},
 }
-SHOWN = 400  # characters of a message; names in it come from the file
+SHOWN_CHARACTERS = 400  # characters of a message; names in it come from the file
 
 
 def save(model: CompiledModel, path: str | os.PathLike[str], /) -> None:
@@ -226,7 +226,7 @@ def loads(data: bytes, /, *, name: str | os.PathLike[str] = "bytes") -> Compiled
     """
 
     def refuse(problem: str) -> NoReturn:
-        shown = "".join(c if c.isprintable() else "?" for c in problem[:SHOWN])
+        shown = "".join(c if c.isprintable() else "?" for c in problem[:SHOWN_CHARACTERS])
         raise FileFormatError(name, shown.rstrip("."))
 
     try:
@@ -286,7 +286,7 @@ def _container(data: bytes) -> tuple[Tensors, dict[str, Any]]:
 
 
 def _array(part: dict[str, Any], key: str) -> NDArray[Any]:
-    dtype = DTYPES.get(part["dtype"])
+    dtype = STORED_DTYPES.get(part["dtype"])
     if dtype is None:
         raise InputError(f"the tensor `{key}` has the unknown type {part['dtype']}")
     if dtype == "?" and np.frombuffer(part["data"], np.uint8).max(initial=0) > 1:
@@ -307,7 +307,7 @@ def _current(document: dict[str, Any], tensors: Tensors) -> tuple[Tree, Tensors]
 
 ModelKind = Literal["kernelite", "approxsvm", "libsvm"]
 
-MOST_BLANK = 1000  # lines before the first word of a model
+MOST_BLANK_LINES = 1000  # lines before the first word of a model
 LIBSVM_KEYS = (
     *("svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv"),
     *("rho", "label", "probA", "probB", "prob_density_marks", "nr_sv", "SV"),
@@ -379,7 +379,7 @@ def _first_line(path: str | os.PathLike[str]) -> str:
     """The first line that is not blank."""
     defects: list[Defect] = []
     with Lines(path, report=defects.append) as lines:
-        for _, text in islice(lines, MOST_BLANK):
+        for _, text in islice(lines, MOST_BLANK_LINES):
             if defects:
                 break
             if text.strip():

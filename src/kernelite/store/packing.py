@@ -40,7 +40,7 @@ __all__ = ["Tensors", "Tree", "pack", "unpack", "unstorable"]
 # The functions that build trust nothing: sizes are checked before anything is allocated.
 
 MAX_TEXT_BYTES = 2**24  # of one array: NumPy pads every text to the width of the dtype
-MOST_COLUMNS = 2**31 - 1  # as in LIBSVM
+MOST_STORED_COLUMNS = 2**31 - 1  # as in LIBSVM
 SPECIAL_FLOATS = ("inf", "-inf", "nan")
 
 
@@ -114,8 +114,8 @@ def csr_of(parts: tuple[NDArray[Any], ...], shape: Any, path: str) -> Any:
     if not (isinstance(shape, list) and len(shape) == 2 and all(type(n) is int for n in shape)):
         raise InputError(f"`{path}` must give its rows and columns.")
     rows, columns = shape
-    if columns > MOST_COLUMNS:
-        raise InputError(f"`{path}` has {columns} columns, expected at most {MOST_COLUMNS}.")
+    if columns > MOST_STORED_COLUMNS:
+        raise InputError(f"`{path}` has {columns} columns, expected at most {MOST_STORED_COLUMNS}.")
     if any(part.ndim != 1 for part in parts) or len(data) != len(indices):
         raise InputError(f"`{path}` must have as many indices as values.")
     if indices.dtype.kind != "i" or indptr.dtype.kind != "i" or data.dtype.kind != "f":

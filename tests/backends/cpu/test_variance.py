@@ -210,7 +210,7 @@ def test_rows_whose_classes_are_close_go_by_the_definition(
 ) -> None:
     model, Z = classifier
     fast = kl.compile(model, model.base_estimator_.estimators_[0].X_train_)
-    monkeypatch.setattr(moments, "STEEPEST", 1e6)  # nothing is settled
+    monkeypatch.setattr(moments, "STEEPEST_PROBABILITY", 1e6)  # nothing is settled
     fast.predict_proba(Z)
     np.testing.assert_allclose(fast.predict_proba(Z), model.predict_proba(Z), atol=1e-9)
     np.testing.assert_array_equal(fast.predict(Z), model.predict(Z))

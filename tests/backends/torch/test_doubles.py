@@ -68,7 +68,7 @@ def test_open_rows_are_answered_however_many(
 ) -> None:
     from kernelite.backends.torch.kernels import doubles
 
-    monkeypatch.setattr(doubles, "INTERPRETED", pieces)
+    monkeypatch.setattr(doubles, "INTERPRETED_PIECES", pieces)
     fast, rows = undecided(30)
     program = Program(fast).to(DEVICE)
     program.kernels, program.recorded = True, recorded

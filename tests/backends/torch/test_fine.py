@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 
 from kernelite.backends.cpu.exact_dense import DenseExact
-from kernelite.backends.torch.fine import EXP2, POWERS, FineSums
+from kernelite.backends.torch.fine import FINE_EXP2, POWERS, FineSums
 from kernelite.backends.torch.fused import SliceSums
 from kernelite.machine.expansion import KernelExpansion
 from tests.backends.torch.devices import DEVICE, kernels_run, random_expansion, there
@@ -31,10 +31,10 @@ def some_rows(expansion: KernelExpansion) -> np.ndarray:
 def test_the_polynomial_is_as_good_as_it_says() -> None:
     f = np.linspace(-0.5, 0.5, 200_001)
     found = np.polynomial.polynomial.polyval(f, POWERS)
-    assert np.abs(found / np.exp2(f) - 1.0).max() < 0.75 * EXP2
+    assert np.abs(found / np.exp2(f) - 1.0).max() < 0.75 * FINE_EXP2
     # Between two places the error moves by less than its slope times their distance.
     slope = np.polynomial.polynomial.polyval(f, np.polynomial.polynomial.polyder(POWERS))
-    assert np.abs(slope - np.log(2.0) * np.exp2(f)).max() * 5e-6 < 0.1 * EXP2
+    assert np.abs(slope - np.log(2.0) * np.exp2(f)).max() * 5e-6 < 0.1 * FINE_EXP2
 
 
 @kernels_run

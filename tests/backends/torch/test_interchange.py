@@ -218,11 +218,11 @@ def test_blocks_that_do_not_fit_the_gpu_are_halved(monkeypatch: pytest.MonkeyPat
         return fitting(slot, block, device)  # type: ignore[arg-type]
 
     monkeypatch.setattr(streaming, "_fitting", scarce)
-    monkeypatch.setattr(streaming, "FEWEST_ROWS", 8)
+    monkeypatch.setattr(streaming, "FEWEST_BUFFER_ROWS", 8)
     found = kernelite.torch.predict(fast, X, device=DEVICE)
     np.testing.assert_array_equal(found, fast.predict(X))
     assert sizes[:2] == [90, 45]
-    monkeypatch.setattr(streaming, "FEWEST_ROWS", 64)
+    monkeypatch.setattr(streaming, "FEWEST_BUFFER_ROWS", 64)
     with pytest.raises(torch.OutOfMemoryError):
         kernelite.torch.predict(fast, X, device=DEVICE)
 

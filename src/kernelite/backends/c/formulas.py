@@ -200,7 +200,7 @@ def _braced(values: NDArray[Any], dtype: str, depth: int) -> str:
 
 # Statements of C99, for formulas that `model.export.emitting` writes.
 
-FUNCTIONS = {
+C_FUNCTIONS = {
     "abs": "fabs",
     "arcsinh": "asinh",
     "arctan": "atan",
@@ -225,7 +225,7 @@ class CLanguage(Language):
         self.dtype = dtype
         self.kinds = {"f": "float" if dtype == "float32" else "double", "i": "int", "b": "int"}
         end = "f" if dtype == "float32" else ""
-        self.functions = {op: f"{name}{end}({{}})" for op, name in FUNCTIONS.items()}
+        self.functions = {op: f"{name}{end}({{}})" for op, name in C_FUNCTIONS.items()}
         self.functions |= {"nextafter": f"nextafter{end}({{}}, {{}})", "to_i": "(int){}"}
 
     def literal(self, value: float, kind: str) -> str:

@@ -10,7 +10,7 @@ __all__ = ["BLOCK_ELEMENTS", "blocks_of", "shared_out"]
 BLOCK_ELEMENTS = 1 << 21  # numbers of one block of rows: 16 MB
 # The exact engine is slow enough for small blocks, whose scores need no fresh pages.
 EXACT_ELEMENTS, FEWEST_ROWS = 1 << 17, 512
-MOST_ROWS = 1 << 16  # of a block: so that scores and bounds stay in cache too
+MOST_ROWS_PER_BLOCK = 1 << 16  # of a block: so that scores and bounds stay in cache too
 FORM_ROWS = 1 << 18  # of one output's form: each block costs time in which all threads but one wait
 # A thread takes so many rows or more through the whole cascade, since each block costs some time
 # that other threads wait for.
@@ -46,22 +46,22 @@ def blocks_of(
     [slice(0, 65536, None), slice(65536, 100000, None)]
     """
     m, d = shape[0], max(shape[1], 1)
-    if n_outputs == 1 and m * max(d, 4) <= BLOCK_ELEMENTS and m <= MOST_ROWS:
+    if n_outputs == 1 and m * max(d, 4) <= BLOCK_ELEMENTS and m <= MOST_ROWS_PER_BLOCK:
         return [slice(0, m)]
     if exact:
         # Not too few: those that single precision leaves open are summed again, together.
         small = EXACT_ELEMENTS // (4 * n_outputs)
         # Not a matter of threads: which stage a block takes for values hangs on its rows.
         large = straight or n_outputs == 1
-        count = max(FEWEST_ROWS, min(BLOCK_ELEMENTS // d, MOST_ROWS if large else small))
+        count = max(FEWEST_ROWS, min(BLOCK_ELEMENTS // d, MOST_ROWS_PER_BLOCK if large else small))
     elif n_outputs == 1:
         # Rows are read where they are: only those that a form leaves open are copied.
         count = min(FORM_ROWS, max(64, 2 * BLOCK_ELEMENTS // max(d, 4)))
     else:
         # Of scores and bounds there are several copies at a time.
-        count = min(MOST_ROWS, max(64, BLOCK_ELEMENTS // max(d, 4 * n_outputs)))
+        count = min(MOST_ROWS_PER_BLOCK, max(64, BLOCK_ELEMENTS // max(d, 4 * n_outputs)))
         if values:
-            count = min(count, max(FEWEST_ROWS, MOST_ROWS // n_outputs))
+            count = min(count, max(FEWEST_ROWS, MOST_ROWS_PER_BLOCK // n_outputs))
     if n_outputs == 1:
         return list(row_blocks(m, count)) or [slice(0, 0)]
     return shared_out(m, count)

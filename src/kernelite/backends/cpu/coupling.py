@@ -11,7 +11,7 @@ from kernelite.machine.heads.coupling import couple, most_rounds, rounding
 
 __all__ = ["couple_rows"]
 
-LEAST_ROWS = 256  # that are worth a thread
+LEAST_COUPLED_ROWS = 256  # that are worth a thread
 
 
 def couple_rows(
@@ -33,7 +33,7 @@ def couple_rows(
     errors = np.empty((0 if moved is None else m, n_classes))
     given = np.empty((0, k)) if moved is None else np.ascontiguousarray(moved)
     share_rows(
-        *(coupled, m, LEAST_ROWS, np.ascontiguousarray(first), given),
+        *(coupled, m, LEAST_COUPLED_ROWS, np.ascontiguousarray(first), given),
         *(most_rounds(n_classes), rounding(n_classes), out, errors),
     )
     return out, None if moved is None else errors

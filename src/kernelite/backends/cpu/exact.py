@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from kernelite.backends.cpu.exact_dense import WIDEST, DenseExact, SparseExact
+from kernelite.backends.cpu.exact_dense import WIDEST_PANEL_FEATURES, DenseExact, SparseExact
 from kernelite.backends.cpu.exact_packed import LinearExact, PackedExact, SinglePacked, laid_out
 from kernelite.backends.cpu.fused_pairs import FusedPairs
 from kernelite.backends.cpu.fused_sigmoid import sigmoid_sums
@@ -95,7 +95,7 @@ class ExactEngine:
         """
         centers: Any = self.expansion.centers
         n, d = centers.shape
-        if self.sparse is None or d > WIDEST or n * d > MOST_DENSE_NUMBERS:
+        if self.sparse is None or d > WIDEST_PANEL_FEATURES or n * d > MOST_DENSE_NUMBERS:
             return False
         return bool(centers.nnz <= ENTRIES_PER_MEETING * self.expansion.meeting_entries)
 

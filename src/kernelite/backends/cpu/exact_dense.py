@@ -33,12 +33,12 @@ from kernelite.support.records import dataclass
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["WIDEST", "DenseExact", "SparseExact", "add_kernel_sums"]
+__all__ = ["WIDEST_PANEL_FEATURES", "DenseExact", "SparseExact", "add_kernel_sums"]
 
 ROWS_PER_TILE = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
 SUMS_PER_EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
 LITTLE_WORK = 1 << 21  # multiply-adds of a call that one thread does at once
-WIDEST = 1024  # features; wider rows go by BLAS, which keeps larger tiles
+WIDEST_PANEL_FEATURES = 1024  # features; wider rows go by BLAS, which keeps larger tiles
 MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients
 TALL_TILES = 4  # tiles are so many times taller where outputs are many
 
@@ -129,7 +129,7 @@ class DenseExact:
 
         Exponents by products that lose digits still settle most rows: bounds say which.
         """
-        narrow = self.expansion.n_features <= WIDEST
+        narrow = self.expansion.n_features <= WIDEST_PANEL_FEATURES
         if not (self._exponents and jit_available() and narrow and self.expansion.n_centers):
             return None
         if self.by_products:

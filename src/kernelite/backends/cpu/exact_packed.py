@@ -31,7 +31,7 @@ from kernelite.series.packed import (
     packed_tensor,
     pair_places,
 )
-from kernelite.series.rounding import SAFETY, SINGLE_UNIT, TINY, UNIT, intercept_error
+from kernelite.series.rounding import LOST_TERMS, SAFETY, SINGLE_UNIT, UNIT, intercept_error
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class LinearExact:
             sizes = np.sqrt(squared_norms(W)) * (1.0 + 1e-9)
         sizes = np.where((sizes > 0.0) | ~W.any(axis=1), sizes, np.inf)  # lost by an underflow
         kernel = expansion.kernel if expansion.kernel.unit_rows else PolynomialKernel(1)
-        constant = intercept_error(b) + lost_b + TINY * (1.0 + sizes)
+        constant = intercept_error(b) + lost_b + LOST_TERMS * (1.0 + sizes)
         rounding = PointwiseRounding(
             *(kernel, sizes, lost, constant, 1.0, 0.0, expansion.n_features, 8.0),
             moves=(AFFINE_UNITS if mapped else 0.0) + expansion.known.relative / UNIT,

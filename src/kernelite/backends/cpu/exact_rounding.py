@@ -36,9 +36,9 @@ from kernelite.machine.ops import ops
 from kernelite.program.bounded import Factored
 from kernelite.series.rounding import (
     GAMMA_RANGE,
+    LOST_TERMS,
     SAFETY,
     SUMS_OVERFLOW,
-    TINY,
     UNIT,
     VALUES_OVERFLOW,
     folding,
@@ -188,7 +188,7 @@ class ExactRounding:
     @cached_property
     def constant(self) -> FloatArray:
         """What every bound adds: for the intercept, underflow and mapped rows, shape (k,)."""
-        fixed = intercept_error(self.expansion.intercept) + TINY * (1.0 + self.weight)
+        fixed = intercept_error(self.expansion.intercept) + LOST_TERMS * (1.0 + self.weight)
         reach = float(self.norms.max(initial=0.0))
         return fixed + folding(self.expansion, self.weight, reach, mapped=self.mapped)
 
@@ -254,7 +254,7 @@ class ExactRounding:
             start = np.full_like(reach, abs(self.expansion.coef0))
             powers = np.stack([start * start, 2.0 * start * reach, reach * reach])
             sums = powers @ np.abs(self.expansion.coefficients)
-            return np.asarray(sums + TINY / UNIT * (1.0 + self.weight))
+            return np.asarray(sums + LOST_TERMS / UNIT * (1.0 + self.weight))
 
 
 # Of any kernel, by its own word.
@@ -316,7 +316,7 @@ class PointwiseRounding:
             expansion.kernel,
             weight,
             known.coefficients,
-            constant + TINY * (1.0 + weight),
+            constant + LOST_TERMS * (1.0 + weight),
             radius * (1.0 + 1e-9) if math.isfinite(radius) else math.inf,
             math.hypot(*point) * (1.0 + 1e-9),
             expansion.n_features,

@@ -37,7 +37,7 @@ from kernelite.support.records import dataclass
 
 __all__ = ["MARGIN", "Eigenvectors", "InverseFactor", "ShortRest", "deviation_bound"]
 
-NEAR = 0.05  # of the identity: an inverse or eigenvectors farther off are not used
+NEAR_IDENTITY = 0.05  # of the identity: an inverse or eigenvectors farther off are not used
 MARGIN = 1.0 + 1e-6  # for what bounds themselves round
 SHORTEST = 1e-15  # of |y|: squares below that may underflow in single precision
 TINY_SINGLES = 2e-45 * 4.0  # what a product in single precision may lose to underflow
@@ -79,7 +79,7 @@ class InverseFactor:
             return None
         size, off = MARGIN * float(np.linalg.norm(W)), _distance(W, L)
         matrix = np.asfortranarray(_padded(W, width or len(W), width or len(W)))
-        return cls(matrix, size, off) if off < NEAR else None
+        return cls(matrix, size, off) if off < NEAR_IDENTITY else None
 
     def squares(self, X: FloatArray, moved: FloatArray) -> tuple[FloatArray, FloatArray]:
         """q of each row x, shape (m,), and how far it may be off; X is overwritten.
@@ -182,7 +182,7 @@ class Eigenvectors:
         product[eye] -= 1.0
         off = float(np.linalg.norm(product)) + (n + 2) * UNIT * float(np.linalg.norm(Y)) ** 2
         off = MARGIN * (off + (2.0 * math.sqrt(1.0 + off) + rounded) * rounded)
-        if not (off < NEAR and skewed < NEAR):
+        if not (off < NEAR_IDENTITY and skewed < NEAR_IDENTITY):
             return None
         least = float(values[-1])
         return cls(_padded(U, width or n, n), values, least, least, skewed, off)
@@ -258,7 +258,7 @@ class ShortRest:
         L = np.asfortranarray(np.tril(factor))
         doubles = np.asfortranarray(W[:n, :n].astype(np.float64))
         off = _distance(doubles, L)
-        if not off < NEAR:
+        if not off < NEAR_IDENTITY:
             return None
         single = InverseFactor(W, MARGIN * float(np.linalg.norm(doubles)), off)  # type: ignore[arg-type]
         return cls(leading, single, _norm_of_sizes(doubles))

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from kernelite.backends.cpu.exact_rounding import ExactRounding
 from kernelite.backends.cpu.fused_sums import (
     EXP2_ERROR,
-    LEAST_ROWS,
-    LEAST_WORK,
+    LEAST_SUM_ROWS,
+    LEAST_SUM_WORK,
     MOST_NORM,
-    MOST_NUMBERS,
+    MOST_PANEL_NUMBERS,
 )
 from kernelite.backends.cpu.panels import Layout, Panels, aligned, error_terms
 from kernelite.backends.cpu.threads import for_each_chunk, share_rows
@@ -32,7 +32,7 @@ __all__ = ["FusedPairs"]
 COEFFICIENT_SIZES = (1e-18, 1e18)  # of coefficients in single precision
 MANY_CLASSES = 16  # of which all pairs are summed up: as long as a center's fit into a vector
 MOST_ENTRY_ROWS = 960  # whose entries a thread has room for at once
-TILE_ROWS, TILE_BYTES = 240, 1 << 20  # of kernel values that are kept between sums
+PAIR_ROWS, PAIR_BYTES = 240, 1 << 20  # of kernel values that are kept between sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class FusedPairs:
         from kernelite.backends.cpu.kernels.pair_sums import RUN, TURN
 
         A = rounding.expansion.coefficients
-        owner = classes_of_centers(A) if layout.shifted.size <= MOST_NUMBERS else None
+        owner = classes_of_centers(A) if layout.shifted.size <= MOST_PANEL_NUMBERS else None
         sizes = np.abs(A[A != 0.0])
         reach = 2.0 * layout.g * float(np.sqrt(layout.squares.max(initial=0.0)))
         if not reach <= MOST_NORM:
@@ -143,7 +143,7 @@ class FusedPairs:
 
             for_each_chunk(part, m, MOST_ENTRY_ROWS)
             return winners, leads
-        least = max(LEAST_ROWS, int(LEAST_WORK / max(layout.shifted.size, 1)))
+        least = max(LEAST_SUM_ROWS, int(LEAST_SUM_WORK / max(layout.shifted.size, 1)))
         given = rows, layout.point, layout.order, layout.g, *self._model(0), ties_to_first
         share_rows(pairs.walk_rows, m, least, *given, self._tall, winners, leads)
         return winners, leads
@@ -168,8 +168,8 @@ class FusedPairs:
         """Rows whose kernel values stay in cache between sums."""
         from kernelite.backends.cpu.kernels.exp2 import SINGLE
 
-        fit = TILE_BYTES // (4 * len(self.panels.exponents)) // SINGLE.rows * SINGLE.rows
-        return min(max(SINGLE.rows, fit), TILE_ROWS)
+        fit = PAIR_BYTES // (4 * len(self.panels.exponents)) // SINGLE.rows * SINGLE.rows
+        return min(max(SINGLE.rows, fit), PAIR_ROWS)
 
     def _model(self, by_entries: int) -> tuple[Any, ...]:
         panels = self.panels

@@ -15,9 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.exact_dense import WIDEST, DenseExact
+from kernelite.backends.cpu.exact_dense import WIDEST_PANEL_FEATURES, DenseExact
 from kernelite.backends.cpu.exact_rounding import ExactRounding
-from kernelite.backends.cpu.fused_sums import LEAST_ROWS, LEAST_WORK, MOST_NUMBERS, rbf_sums
+from kernelite.backends.cpu.fused_sums import (
+    LEAST_SUM_ROWS,
+    LEAST_SUM_WORK,
+    MOST_PANEL_NUMBERS,
+    rbf_sums,
+)
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.panels import Layout, aligned, middle
 from kernelite.backends.cpu.threads import share_rows
@@ -62,10 +67,10 @@ class PartsLayout:
         for one in dense:
             e, rounding = one.expansion, one.rounding
             served = e.kernel.damps and e.n_outputs == 1 and rounding.in_range
-            if not served or not e.coefficients.any() or e.n_features > WIDEST:
+            if not served or not e.coefficients.any() or e.n_features > WIDEST_PANEL_FEATURES:
                 return None
         widths = {one.expansion.n_features for one in dense}
-        if len(widths) > 1 or sum(one.expansion.centers.size for one in dense) > MOST_NUMBERS:
+        if len(widths) > 1 or sum(one.expansion.centers.size for one in dense) > MOST_PANEL_NUMBERS:
             return None
         centers = [one.expansion.dense_centers() for one in dense]
         point = middle(np.concatenate(centers))
@@ -166,4 +171,4 @@ class FusedParts:
     @cached_property
     def _least_rows(self) -> int:
         """Rows that are worth a thread."""
-        return max(LEAST_ROWS, int(LEAST_WORK / max(self.parts.n_numbers, 1)))
+        return max(LEAST_SUM_ROWS, int(LEAST_SUM_WORK / max(self.parts.n_numbers, 1)))

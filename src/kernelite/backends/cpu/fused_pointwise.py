@@ -23,7 +23,7 @@ from kernelite.support.records import dataclass
 
 __all__ = ["Factor", "FusedPointwise"]
 
-ROWS_PER_TILE = 64  # with CENTERS a tile of kernel values: a quarter of a megabyte
+ROWS_PER_POINTWISE_TILE = 64  # with CENTERS a tile of kernel values: a quarter of a megabyte
 SERVED_SCALES = 1e-60, 1e60  # of distances, whose squares are scaled by one number
 PRODUCT_LOOPS = {kl.SigmoidKernel: "sigmoid"}  # of others, the argument alone is compiled
 
@@ -197,8 +197,8 @@ def _add_tiles(
     seen = [factor.seen(rows) for factor in factors]
     # Of few rows, more centers at a time: calls would dominate.
     wide = CENTERS * max(1, 16 // max(len(rows), 1))
-    room = np.empty((min(len(factors), 2), min(ROWS_PER_TILE, len(rows)) * min(wide, n)))
-    for block in row_blocks(len(rows), ROWS_PER_TILE):
+    room = np.empty((min(len(factors), 2), min(ROWS_PER_POINTWISE_TILE, len(rows)) * min(wide, n)))
+    for block in row_blocks(len(rows), ROWS_PER_POINTWISE_TILE):
         for part in row_blocks(n, wide):
             shape = block.stop - block.start, part.stop - part.start
             tiles = [one[: shape[0] * shape[1]].reshape(shape) for one in room]

@@ -23,7 +23,7 @@ from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.fused_sums import (
     EXP2_ERROR,
     MOST_LOG,
-    MOST_NUMBERS,
+    MOST_PANEL_NUMBERS,
     Call,
     PanelSums,
 )
@@ -53,7 +53,7 @@ def sigmoid_sums(exact: DenseExact) -> PanelSums | None:
     served = 2.0**-MOST_LOG <= sizes[sizes > 0.0].min() <= sizes.max() <= 2.0**MOST_LOG
     reach = 2.0 * LOG2_E * kernel.gamma * exact.rounding.radius
     ranges = SINGLE_NORMS[0] < kernel.gamma and reach < SINGLE_NORMS[1] > abs(shift)
-    if not (served and ranges) or exact.centers.size > MOST_NUMBERS:
+    if not (served and ranges) or exact.centers.size > MOST_PANEL_NUMBERS:
         return None
     from kernelite.backends.cpu.kernels.exp2 import SINGLE
     from kernelite.backends.cpu.kernels.panel_sums import sigmoid_scores

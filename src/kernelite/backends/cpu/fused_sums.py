@@ -29,13 +29,13 @@ from kernelite.backends.cpu.threads import share_out, share_rows
 from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
-from kernelite.series.rounding import SAFETY, SINGLE_UNIT, TINY, UNIT
+from kernelite.series.rounding import LOST_TERMS, SAFETY, SINGLE_UNIT, UNIT
 from kernelite.support.records import dataclass
 
 __all__ = [
     "EXP2_ERROR",
     "MOST_NORM",
-    "MOST_NUMBERS",
+    "MOST_PANEL_NUMBERS",
     "Call",
     "FusedValues",
     "PanelSums",
@@ -46,9 +46,9 @@ __all__ = [
 EXP2_ERROR = 6.0  # units that a power of two errs by, in either precision
 MOST_LOG = 60.0  # of |log2 |a||: products with kernel values stay in range
 MOST_NORM = 1e15  # of |u| and 2 g |s| in single precision: nothing overflows or gets lost
-MOST_NUMBERS = 1 << 28  # of panels: a gigabyte in single precision
-LEAST_ROWS = 24  # that a thread takes at once
-LEAST_WORK = 1e6  # multiply-adds that are worth a thread: some tens of microseconds
+MOST_PANEL_NUMBERS = 1 << 28  # of panels: a gigabyte in single precision
+LEAST_SUM_ROWS = 24  # that a thread takes at once
+LEAST_SUM_WORK = 1e6  # multiply-adds that are worth a thread: some tens of microseconds
 NO_BOUNDS, NO_SQUARES = np.empty((0, 1)), np.empty(0)  # where none are asked for
 
 
@@ -140,18 +140,18 @@ class PanelSums:
     @cached_property
     def least_rows(self) -> int:
         """Rows that are worth a thread."""
-        return max(LEAST_ROWS, self.held_rows)
+        return max(LEAST_SUM_ROWS, self.held_rows)
 
     @cached_property
     def held_rows(self) -> int:
         """Rows for which the interpreter's lock is kept: none of a large model's."""
-        return int(LEAST_WORK / max(self.panels.layout.shifted.size, 1))
+        return int(LEAST_SUM_WORK / max(self.panels.layout.shifted.size, 1))
 
 
 def rbf_sums(rounding: ExactRounding, layout: Layout, precision: Any) -> PanelSums | None:
     """Lay the centers of an RBF kernel out; None where numbers would not fit."""
     coefficients = rounding.expansion.coefficients[:, 0]
-    if layout.shifted.size > MOST_NUMBERS:
+    if layout.shifted.size > MOST_PANEL_NUMBERS:
         return None
     sizes = np.abs(coefficients)
     logs = np.log2(np.where(sizes > 0.0, sizes, 1.0))
@@ -199,7 +199,7 @@ def _constants(panels: Panels, rounding: ExactRounding) -> FloatArray:
     unit = SINGLE_UNIT if precision.size == 4 else UNIT
     relative = (EXP2_ERROR + BLOCK_PANELS + 12.0 + panels.n_blocks * UNIT / unit) * unit
     relative += precision.error
-    cut_off = len(panels.exponents) * 2.0**precision.smallest + TINY
+    cut_off = len(panels.exponents) * 2.0**precision.smallest + LOST_TERMS
     intercept = float(rounding.expansion.intercept[0])
     most = MOST_NORM if precision.size == 4 else 1e150
     fixed = float(rounding.constant[0])
@@ -234,23 +234,26 @@ class FusedValues:
     def prepare(cls, layout: Layout, expansion: KernelExpansion) -> FusedValues | None:
         """Lay the centers out; None where they would take gigabytes."""
         from kernelite.backends.cpu.kernels.exp2 import DOUBLE
-        from kernelite.backends.cpu.kernels.panel_values import CENTERS, LANES
+        from kernelite.backends.cpu.kernels.panel_values import VALUE_CENTERS, VALUE_LANES
 
         coefficients = expansion.coefficients
         n, k = coefficients.shape
-        if layout.shifted.size > MOST_NUMBERS or not n:
+        if layout.shifted.size > MOST_PANEL_NUMBERS or not n:
             return None
         owner = classes_of_centers(coefficients)
         K = n_classes(k) or 1
         kinds = [np.arange(n)] if owner is None else [np.flatnonzero(owner == c) for c in range(K)]
         own = [np.arange(k)] if owner is None else [columns_of_class(K, c) for c in range(K)]
         narrow = k if owner is None else K - 1
-        wide = -(-narrow // LANES) * LANES
+        wide = -(-narrow // VALUE_LANES) * VALUE_LANES
         weights, runs, columns, first = np.zeros((n, wide)), [], [], 0
         for c, (kind, mine) in enumerate(zip(kinds, own)):
             end = first + len(kind)
             weights[first:end, :narrow] = coefficients[kind][:, mine]
-            cuts = [first, *range(-(-(first + 1) // CENTERS) * CENTERS, end, CENTERS)]
+            cuts = [
+                first,
+                *range(-(-(first + 1) // VALUE_CENTERS) * VALUE_CENTERS, end, VALUE_CENTERS),
+            ]
             runs += cuts if len(kind) else []
             columns += [c * wide] * (len(cuts) if len(kind) else 0)
             first = end
@@ -273,7 +276,7 @@ class FusedValues:
 
         rows, layout, m = np.ascontiguousarray(rows), self.panels.layout, len(rows)
         found, squares = out if out.flags.c_contiguous else np.empty(out.shape), np.empty(m)
-        least = max(LEAST_ROWS, int(LEAST_WORK / (layout.shifted.size + self.weights.size)))
+        least = max(LEAST_SUM_ROWS, int(LEAST_SUM_WORK / (layout.shifted.size + self.weights.size)))
         share_rows(
             *(several_scores, m, least, rows, layout.point, layout.order, layout.g),
             *(self.panels.lines, self.panels.exponents, self.runs, self.columns, self.weights),

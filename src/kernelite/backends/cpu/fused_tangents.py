@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_rounding import ExactRounding
-from kernelite.backends.cpu.fused_sums import MOST_NUMBERS, Call, PanelSums
+from kernelite.backends.cpu.fused_sums import MOST_PANEL_NUMBERS, Call, PanelSums
 from kernelite.backends.cpu.panels import BLOCK_PANELS, LOG2_E, Layout, Panels
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY, SINGLE_UNIT, UNIT
@@ -40,7 +40,7 @@ LEAST_WEIGHT = 1e-290
 # What single precision loses of a smaller |b_i| is at most 1.2e-38, times h(t_i) up to exp(40).
 LEAST_SINGLE, LOST_FAR = 1e-30, 1e-20
 MOST_WEIGHT = 1e25  # of |b_i|, which single precision multiplies
-LOST = 1e-30  # more than what a |b_i| h(t_i) that underflows would have added
+LOST_TANGENT_TERMS = 1e-30  # more than what a |b_i| h(t_i) that underflows would have added
 
 
 def tangent_sums(rounding: ExactRounding, layout: Layout) -> PanelSums | None:
@@ -55,7 +55,7 @@ def tangent_sums(rounding: ExactRounding, layout: Layout) -> PanelSums | None:
 
     expansion, gamma, squares = rounding.expansion, layout.gamma, layout.squares
     n = len(squares)
-    if not n or layout.shifted.size > MOST_NUMBERS or not rounding.in_range:
+    if not n or layout.shifted.size > MOST_PANEL_NUMBERS or not rounding.in_range:
         return None
     if not 2.0 * gamma * float(np.median(squares)) <= REACHES[1]:  # of rows like the centers
         return None
@@ -66,7 +66,7 @@ def tangent_sums(rounding: ExactRounding, layout: Layout) -> PanelSums | None:
     smallest = float(sizes[expansion.coefficients[:, 0] != 0.0].min(initial=1.0))
     if smallest < LEAST_WEIGHT:
         return None
-    lost = LOST if smallest >= LEAST_SINGLE else LOST_FAR
+    lost = LOST_TANGENT_TERMS if smallest >= LEAST_SINGLE else LOST_FAR
     # Exponents of e, not of two.
     natural = replace(layout, gamma=gamma / LOG2_E)
     panels, blocks, signs = Panels.by_sign(natural, SINGLE, weights, folded=False)

@@ -23,10 +23,10 @@ from kernelite.support.records import dataclass
 
 __all__ = ["JointMoments"]
 
-TILE_ROWS = 256
-MOST_ROWS = 2_048  # training rows, with which eigenvectors are still a matter of seconds
+ROWS_PER_JOINT_TILE = 256
+MOST_TRAINING_ROWS = 2_048  # training rows, with which eigenvectors are still a matter of seconds
 MOST_PROBED = 256
-OPEN = 0.002  # of the rows probed, that may be left to the definition
+LARGEST_OPEN_SHARE = 0.002  # of the rows probed, that may be left to the definition
 MOST_SHARE = 0.4  # of all eigenvectors: with more of them the definition is as fast
 
 
@@ -82,7 +82,7 @@ class JointMoments:
         """
         first = latents[0]
         n = len(first.posterior.weights)
-        if not STEP < n <= MOST_ROWS or not all(_shares(first, one) for one in latents):
+        if not STEP < n <= MOST_TRAINING_ROWS or not all(_shares(first, one) for one in latents):
             return None
         covariances = Covariances.prepare(first.posterior, first.expansions, mapped[:1])
         if covariances is None or len(set(mapped)) > 1:
@@ -113,7 +113,7 @@ class JointMoments:
         """Means, variances, and how far the latter may be off: shape (m, machines) each."""
         shape = len(rows), len(self.machines)
         means, variances, errors = np.empty(shape), np.empty(shape), np.empty(shape)
-        for tile in row_blocks(len(rows), TILE_ROWS):
+        for tile in row_blocks(len(rows), ROWS_PER_JOINT_TILE):
             K, off = self.covariances([rows[tile]])
             products = K @ self.matrix
             squares = np.square(K, out=K) @ self.weights
@@ -154,6 +154,6 @@ def _enough(
     C, squares = X @ every.vectors, np.einsum("ij,ij->i", X, X)
     for m in range(STEP, int(MOST_SHARE * n), STEP):
         _, errors = every.leading(m).of_products(C[:, :m], squares, moved)
-        if float((errors > tolerance).mean()) <= OPEN:
+        if float((errors > tolerance).mean()) <= LARGEST_OPEN_SHARE:
             return every.leading(m).kept()
     return None

@@ -25,7 +25,7 @@ from kernelite.program.bounded import NEAR, Bounded
 from kernelite.program.cascade import Block
 from kernelite.program.criteria import Criterion, never
 from kernelite.series.approximation import LocalSums
-from kernelite.series.rounding import ABOVE, GAMMA_RANGE, SAFETY, TINY, UNIT, folding
+from kernelite.series.rounding import ABOVE, GAMMA_RANGE, LOST_TERMS, SAFETY, UNIT, folding
 from kernelite.support.records import dataclass
 
 __all__ = ["LEAF", "LocalEngine", "NearCenters", "Visits", "log_sums", "sort_into_leaves"]
@@ -147,8 +147,8 @@ def _transposed(array: FloatArray) -> FloatArray:
 
 # The engine: which boxes a row visits, their sums, and what the others could add.
 
-LEAST_ROWS = 32  # so many rows are worth a thread
-MOST_FEATURES = 8  # boxes of wider rows would all be near
+LEAST_LOCAL_ROWS = 32  # so many rows are worth a thread
+MOST_BOXED_FEATURES = 8  # boxes of wider rows would all be near
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class LocalEngine:
     @staticmethod
     def serves(expansion: KernelExpansion) -> bool:
         """Whether there is a kernel for this expansion."""
-        narrow = 0 < expansion.n_features <= MOST_FEATURES and expansion.n_centers > 0
+        narrow = 0 < expansion.n_features <= MOST_BOXED_FEATURES and expansion.n_centers > 0
         ordinary = GAMMA_RANGE[0] <= expansion.gamma <= GAMMA_RANGE[1]
         return expansion.kernel.damps and narrow and ordinary and jit_available()
 
@@ -209,7 +209,7 @@ class LocalEngine:
         centers = expansion.dense_centers()
         weight = np.abs(expansion.coefficients).sum(axis=0)
         reach = float(np.sqrt(np.einsum("ij,ij->i", centers, centers)).max(initial=0.0))
-        absolute = TINY * (1.0 + weight) + folding(expansion, weight, reach, mapped=mapped)
+        absolute = LOST_TERMS * (1.0 + weight) + folding(expansion, weight, reach, mapped=mapped)
         leaves = sort_into_leaves(centers, expansion.coefficients, width)
         return cls(expansion, settings, leaves, width, absolute)
 
@@ -241,7 +241,7 @@ class LocalEngine:
 
         padded = np.zeros((m, self.width))
         padded[:, : rows.shape[1]] = rows
-        share_rows(kernel, m, LEAST_ROWS, padded, *fixed, *found)
+        share_rows(kernel, m, LEAST_LOCAL_ROWS, padded, *fixed, *found)
         return found
 
 

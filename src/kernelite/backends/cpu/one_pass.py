@@ -43,7 +43,7 @@ __all__ = [
 PROBED_FROM, ALWAYS_PROBED = 512, 1 << 14  # rows of a batch from which some of them are probed
 MOST_PASSES = 16  # that are kept, since some criteria are made anew for each call
 LISTED_AT_ONCE = 1 << 13  # rows of which those that stay open are found by one thread
-ROWS_AT_ONCE = 1 << 16  # of sums: so many scores and bounds stay in cache until they are judged
+JUDGED_ROWS = 1 << 16  # of sums: so many scores and bounds stay in cache until they are judged
 _WORD = 8  # bytes of a label that a kernel writes as it is
 NO_LABELS, NO_SCORES, NO_WORDS = np.empty(0, np.int64), np.empty((0, 1)), np.zeros(2, np.int64)
 
@@ -288,12 +288,12 @@ class SumsPass(OnePass):
     def fill(self, rows: FloatArray, *out: Any) -> None:
         """As `OnePass.fill`."""
         counts, labels, is_open, _ = out
-        if len(rows) <= ROWS_AT_ONCE:
+        if len(rows) <= JUDGED_ROWS:
             m = len(rows)
             self._fill(rows, np.empty((m, 1)), np.empty((m, 1)), counts, labels, is_open)
             return
-        scores, bounds = np.empty((ROWS_AT_ONCE, 1)), np.empty((ROWS_AT_ONCE, 1))
-        for block in row_blocks(len(rows), ROWS_AT_ONCE):
+        scores, bounds = np.empty((JUDGED_ROWS, 1)), np.empty((JUDGED_ROWS, 1))
+        for block in row_blocks(len(rows), JUDGED_ROWS):
             found = [one[: block.stop - block.start] for one in (scores, bounds)]
             self._fill(rows[block], *found, counts, labels[block], is_open[block])
 

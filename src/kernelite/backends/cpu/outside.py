@@ -21,7 +21,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Cascade, Stage
 from kernelite.program.criteria import Criterion
-from kernelite.series.rounding import SAFETY, TINY, UNIT
+from kernelite.series.rounding import LOST_TERMS, SAFETY, UNIT
 from kernelite.series.series import SeriesForm
 from kernelite.support.records import dataclass
 
@@ -137,5 +137,5 @@ class Damped:
             own = np.where(E == 0.0, 0.0, E * bounds) * (1.0 + 1e-12)
             rounding = np.where(E == 0.0, 0.0, E * np.abs(above) * relative)
             rounding += 4.0 * UNIT * (np.abs(self.intercept) + np.abs(out))
-            total = own + SAFETY * rounding + TINY * (1.0 + np.abs(above) + bounds)
+            total = own + SAFETY * rounding + LOST_TERMS * (1.0 + np.abs(above) + bounds)
         return out, np.where(np.isnan(total), np.inf, total)

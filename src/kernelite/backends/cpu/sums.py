@@ -31,7 +31,7 @@ __all__ = [
     "together_stages",
 ]
 
-FEW = 16  # rows for which judging takes longer than evaluating one more part
+FEW_JUDGED_ROWS = 16  # rows for which judging takes longer than evaluating one more part
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +205,7 @@ class PartsExactly:
         into: FloatArray | None = None,
     ) -> Bounded | None:
         """Scores and bounds of all parts, those of these from their last stages."""
-        few = rows.shape[0] <= FEW
+        few = rows.shape[0] <= FEW_JUDGED_ROWS
         if previous is None or (few and not self.last):
             return None
         parts, each = self.whole.parts, list(previous.parts)

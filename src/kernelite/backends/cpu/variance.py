@@ -40,7 +40,7 @@ STEP = 16  # eigenvectors come in such groups
 INVERTED = 0.25  # rows per training row after which an inverse has paid,
 DECOMPOSED = 12.0  # and eigenvectors
 MOST_INVERTED, MOST_DECOMPOSED = 8_192, 2_560  # training rows
-TILE_ROWS = 256
+ROWS_PER_VARIANCE_TILE = 256
 FEWEST_ROWS = 64  # of a call that eigenvectors are computed in: no single row waits for them
 WORTH = 0.9  # of the products with an inverse
 SINGLES = 0.6  # of these, where they are in single precision
@@ -261,10 +261,10 @@ class Variances:
     ) -> tuple[FloatArray, FloatArray]:
         """By one of them, tile by tile."""
         m = len(rows[0])
-        if m <= TILE_ROWS:
+        if m <= ROWS_PER_VARIANCE_TILE:
             return self._left(*factor.squares(*self._inputs(rows)))
         variances, errors = np.empty(m), np.empty(m)
-        for tile in row_blocks(m, TILE_ROWS):
+        for tile in row_blocks(m, ROWS_PER_VARIANCE_TILE):
             found = factor.squares(*self._inputs([seen[tile] for seen in rows]))
             variances[tile], errors[tile] = self._left(*found)
         return variances, errors

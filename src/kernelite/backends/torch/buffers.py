@@ -11,7 +11,7 @@ import torch
 if TYPE_CHECKING:
     from kernelite.backends.torch.program import Program
 
-__all__ = ["FEWEST_ROWS", "Buffers", "Tensor", "block_rows", "in_blocks"]
+__all__ = ["FEWEST_BUFFER_ROWS", "Buffers", "Tensor", "block_rows", "in_blocks"]
 
 Tensor: TypeAlias = "torch.Tensor"
 
@@ -45,7 +45,7 @@ def _own(array: Any) -> np.ndarray[Any, Any]:
 # Rows in blocks that fit the device: a block that does not is halved, not given up.
 
 SHARE, CPU_BYTES = 8, 1 << 27  # of the device's memory, and of the host's, for a block
-FEWEST_ROWS = 64
+FEWEST_BUFFER_ROWS = 64
 
 Found = TypeVar("Found", bound=tuple[Tensor, ...])
 
@@ -58,7 +58,7 @@ def block_rows(rows: Tensor, program: Program) -> int:
     budget = CPU_BYTES
     if rows.is_cuda:
         budget = torch.cuda.get_device_properties(rows.device).total_memory // SHARE
-    return max(FEWEST_ROWS, budget // program.row_bytes(rows))
+    return max(FEWEST_BUFFER_ROWS, budget // program.row_bytes(rows))
 
 
 def in_blocks(run: Callable[[Tensor, int], Found], rows: Tensor, program: Program) -> list[Tensor]:
@@ -79,9 +79,9 @@ def in_blocks(run: Callable[[Tensor, int], Found], rows: Tensor, program: Progra
         try:
             parts.append(run(rows[start : start + size], start))
         except torch.OutOfMemoryError:
-            if size <= FEWEST_ROWS:
+            if size <= FEWEST_BUFFER_ROWS:
                 raise
-            size = max(FEWEST_ROWS, min(size, len(rows)) // 2)
+            size = max(FEWEST_BUFFER_ROWS, min(size, len(rows)) // 2)
             torch.cuda.empty_cache()
             continue
         start += size

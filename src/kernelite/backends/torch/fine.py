@@ -20,10 +20,10 @@ is a double. So, with P = 2 g R |u|,
 of which the second part is more than what doubles round on the way.
 
 *Exponentials.* 2^f of |f| <= 1/2 is a polynomial of degree 6, the Chebyshev series cut off there:
-the coefficients left out are 2 I_n(log(2) / 2), n > 6, which sum to less than 2e-9, so `EXP2` holds
-relatively. 2^norm, norm = -g |u|^2, is a factor of all terms of a row; where g (|u| + R)^2 is
-beyond 1000, nothing is known, so no exponent leaves the range of doubles. All sums are of doubles,
-over a tile's centers first: no term is added more than n / 64 + 64 times.
+the coefficients left out are 2 I_n(log(2) / 2), n > 6, which sum to less than 2e-9, so
+`FINE_EXP2` holds relatively. 2^norm, norm = -g |u|^2, is a factor of all terms of a row; where
+g (|u| + R)^2 is beyond 1000, nothing is known, so no exponent leaves the range of doubles. All sums
+are of doubles, over a tile's centers first: no term is added more than n / 64 + 64 times.
 
 *Doubles.* What s, u and |u|^2 themselves are off by is in the bound of the exact engine, which is
 added, as in `fused_layout`.
@@ -48,12 +48,12 @@ from kernelite.series.rounding import SAFETY, UNIT
 if TYPE_CHECKING:
     from kernelite.backends.torch.kernels.lists import OpenRows
 
-__all__ = ["DIGITS", "EXP2", "POWERS", "FineSums", "RowDigits"]
+__all__ = ["DIGITS", "FINE_EXP2", "POWERS", "FineSums", "RowDigits"]
 
 DIGITS, BITS, LARGEST = 5, 7, 6  # a row's digits, their bits, and log2 of the largest entry
-WIDEST = 128  # features: so that all digits of a tile fit beside the tensor cores
+MOST_FINE_FEATURES = 128  # features: so that all digits of a tile fit beside the tensor cores
 FARTHEST = 1000.0  # g (|u| + R)^2
-EXP2 = 4e-9  # relative error of the polynomial
+FINE_EXP2 = 4e-9  # relative error of the polynomial
 NEAREST, BEYOND = -200, 200  # exponents of a row's largest entry
 
 
@@ -94,7 +94,7 @@ class FineSums(Buffers):
         width = dense.factors.shape[1] - 2
         factors = dense.factors[:, :width] * LOG2E
         self.scale = LARGEST - math.frexp(float(np.abs(factors).max(initial=0.0)))[1]
-        self.width = 32 if width <= 32 else 64 if width <= 64 else WIDEST
+        self.width = 32 if width <= 32 else 64 if width <= 64 else MOST_FINE_FEATURES
         table = np.zeros((len(factors), self.width))
         table[:, :width] = np.ldexp(factors, self.scale)
         a = expansion.coefficients[:, 0]
@@ -123,7 +123,7 @@ class FineSums(Buffers):
             1.01 * (1.53 * L + 1.0) * 2.0**-21,
             MOST_ERROR,
             0.7 * SAFETY * SAFETY,
-            SAFETY * (EXP2 + 2.0 * UNIT * (n / 64.0 + 64.0)),
+            SAFETY * (FINE_EXP2 + 2.0 * UNIT * (n / 64.0 + 64.0)),
             *(2.0**exponent, float(expansion.intercept[0]), 2.0 ** (exponent - 900) * n),
         )
         self.hold(finish=np.array(listed))
@@ -137,7 +137,7 @@ class FineSums(Buffers):
         size, factors = float(np.abs(A).max()), dense.factors
         largest = float(np.abs(factors[:, :-2]).max(initial=0.0))
         in_range = 1e-12 <= dense.expansion.gamma <= 1e12 and 1e-30 < largest < 1e30
-        fits = factors.shape[1] - 2 <= WIDEST and factors.size <= 1 << 28
+        fits = factors.shape[1] - 2 <= MOST_FINE_FEATURES and factors.size <= 1 << 28
         near = rounding.largest * LOG2E < 0.5 * FARTHEST
         return in_range and fits and near and 1e-200 < size < 1e200
 

@@ -44,7 +44,7 @@ __all__ = ["CHUNK", "FirstForm", "KernelLayout", "padded"]
 
 
 NARROW, CHUNK = 32, 32  # features of a row that registers hold; of a wider one, at a time
-WIDEST = 64  # columns of the product: more of them do not fit beside the rows
+MOST_FORM_COLUMNS = 64  # columns of the product: more of them do not fit beside the rows
 LOOSER, FLOOR = 1.0 + 2.0**-10, 1e-30
 
 
@@ -107,7 +107,7 @@ class KernelLayout(Buffers):
         if form.n_outputs != 1 or not form.damped or approximation.certificate is None:
             return False
         rank = form.rank if isinstance(form, SpectralForm) else form.n_features
-        if rank >= WIDEST:
+        if rank >= MOST_FORM_COLUMNS:
             return False
         try:
             scale, singles = _singles(_for_kernel(approximation))

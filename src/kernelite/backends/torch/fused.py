@@ -22,8 +22,8 @@ from kernelite.backends.torch.fused_layout import (
     LEFT_OUT,
     LOG2E,
     MOST_ERROR,
+    SINGLE_UNDERFLOW,
     TILE,
-    TINY,
     FusedRounding,
     Slices,
     center_slices,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["FARTHEST", "NEAREST", "RowSlices", "SliceSums"]
 
 GROUP_BITS = slice_bits(GROUP_TILE)  # of kernel values and coefficients, with several outputs
-MOST_ENTRIES = 1 << 29  # of centers, and of coefficients
+MOST_FUSED_ENTRIES = 1 << 29  # of centers, and of coefficients
 FARTHEST, NEAREST = 60, -60  # exponents of a row's largest entry that its slices can hold
 
 
@@ -90,7 +90,7 @@ class SliceSums(Buffers):
         )
         largest = np.abs(expansion.coefficients).max(axis=0)
         with np.errstate(under="ignore"):
-            floors = (n + 256) * largest * TINY
+            floors = (n + 256) * largest * SINGLE_UNDERFLOW
         self.hold(rate=np.array([expansion.gamma * LOG2E]))
         if self.several:
             self._lay_out_several(expansion.coefficients, slices, families)
@@ -107,7 +107,9 @@ class SliceSums(Buffers):
         """Whether the proof covers an expansion, and its arrays fit half precision."""
         A = dense.expansion.coefficients
         sizes = np.abs(A).max(axis=0, initial=0.0)
-        if dense.factors.size > MOST_ENTRIES or A.size > MOST_ENTRIES:  # kernels count in 32 bits
+        if (
+            dense.factors.size > MOST_FUSED_ENTRIES or A.size > MOST_FUSED_ENTRIES
+        ):  # kernels count in 32 bits
             return False
         if not (FusedRounding.serves(dense.rounding) and A.shape[1] and (sizes < 1e200).all()):
             return False

@@ -21,7 +21,7 @@ from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.exact_rounding import ExactRounding
 from kernelite.backends.torch.forms import padded
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.series.rounding import SAFETY
+from kernelite.series.rounding import SAFETY, SINGLE_UNIT
 
 __all__ = [
     "CHUNK",
@@ -29,8 +29,8 @@ __all__ = [
     "LEFT_OUT",
     "LOG2E",
     "MOST_ERROR",
+    "SINGLE_UNDERFLOW",
     "TILE",
-    "TINY",
     "FusedRounding",
     "Slices",
     "center_slices",
@@ -92,13 +92,12 @@ __all__ = [
 # `cpu.exact_rounding`, which is added.
 
 TENSOR = 2.0**-22  # per product that a tensor core adds to an accumulator
-EXP2 = 2.0**-22
-SINGLE = 2.0**-24
+FUSED_EXP2 = 2.0**-22
 CENTERS, CHUNK = 128, 64  # centers and features of a tile, at most
 MOST_ERROR = 0.01  # of an exponent; beyond, nothing is known
-TINY = 2.0**-124  # what a kernel value or a product may lose by underflow
+SINGLE_UNDERFLOW = 2.0**-124  # what a kernel value or a product may lose by underflow
 LOG2E = math.log2(math.e)
-LONGEST = 4096  # features: so that slices have six bits
+MOST_SLICED_FEATURES = 4096  # features: so that slices have six bits
 MOST_EXPONENT = 4e3  # g R^2, so that constants and scales stay well inside single precision
 LEFT_OUT = {True: 2.0**-26, False: 0.3 * 2.0**-17}  # of the largest coefficient, per center,
 # in sums of several outputs: from three slices (fine), or two
@@ -145,16 +144,18 @@ class FusedRounding:
         """From gamma, gamma R^2, features and centers."""
         b, L = slice_bits(length), float(length)
         left_out = L * (2.0 ** -(b + 1) * 1.01 + 2.0 ** (b + 1) * (2.0 ** -(b + 12) + 2.0**-25))
-        single = 1.01 * SINGLE * LOG2E
+        single = 1.01 * SINGLE_UNIT * LOG2E
         # Slices of K and A, and additions of the padded tiles of a group or two.
         tiles = n_centers / 64 + 16.0
-        sums = SINGLE * (tiles + 8.0) + 2.0**-25 if several else SINGLE * (CENTERS / 8 + 4.0)
+        sums = (
+            SINGLE_UNIT * (tiles + 8.0) + 2.0**-25 if several else SINGLE_UNIT * (CENTERS / 8 + 4.0)
+        )
         return cls(
             per_unit=1.01 * (left_out + 4.0 * TENSOR * L * L),
             per_norm=single * 8.0 * math.sqrt(gamma * largest),  # gamma R = sqrt(gamma gamma R^2)
             per_square=single * 2.0 * gamma,
             fixed=single * 3.0 * largest + 2.0**-30,  # rows whose entries are all tiny
-            relative=SAFETY * (EXP2 + sums),
+            relative=SAFETY * (FUSED_EXP2 + sums),
         )
 
     @staticmethod
@@ -164,13 +165,13 @@ class FusedRounding:
             return False
         gamma = rounding.expansion.gamma
         in_range = 1e-12 <= gamma <= 1e12 and rounding.largest * LOG2E <= MOST_EXPONENT
-        return in_range and rounding.expansion.n_features <= LONGEST
+        return in_range and rounding.expansion.n_features <= MOST_SLICED_FEATURES
 
 
 # The layout: centers cut into slices, in tiles, grouped by the outputs that they add to.
 
 TILE, GROUP_TILE = 128, 64  # centers: one output's, and a group's, are padded to whole tiles
-WIDEST = 64  # outputs of a group
+OUTPUTS_PER_GROUP = 64  # outputs of a group
 SMALLEST, LARGEST = 2.0**-26, 2.0**46  # of an entry of 2 g s, so that scales stay in range
 
 
@@ -246,7 +247,7 @@ def in_tiles(indices: NDArray[np.int64], tile: int) -> NDArray[np.int64]:
 
 
 def groups_of(coefficients: FloatArray, families: Sequence[Any] = ()) -> list[Group]:
-    """Centers and outputs in groups of at most `WIDEST` outputs.
+    """Centers and outputs in groups of at most `OUTPUTS_PER_GROUP` outputs.
 
     Parameters
     ----------
@@ -267,7 +268,7 @@ def groups_of(coefficients: FloatArray, families: Sequence[Any] = ()) -> list[Gr
         outside = np.ones(k, dtype=np.bool_)
         outside[outputs] = False
         family_of[(family_of < 0) & ~used[:, outside].any(axis=1)] = index
-    narrow = families and max(len(outputs) for outputs in families) <= WIDEST
+    narrow = families and max(len(outputs) for outputs in families) <= OUTPUTS_PER_GROUP
     if narrow and (family_of >= 0).all():
         found = [
             Group(np.flatnonzero(family_of == index), np.asarray(outputs, dtype=np.int64))
@@ -275,5 +276,6 @@ def groups_of(coefficients: FloatArray, families: Sequence[Any] = ()) -> list[Gr
         ]
         return [group for group in found if len(group.centers)]
     return [
-        Group(everyone, np.arange(start, min(start + WIDEST, k))) for start in range(0, k, WIDEST)
+        Group(everyone, np.arange(start, min(start + OUTPUTS_PER_GROUP, k)))
+        for start in range(0, k, OUTPUTS_PER_GROUP)
     ]

@@ -224,7 +224,7 @@ def _refused(head: Any) -> UnsupportedModelError:
 # rel as in `SliceSums._bounded`, far and weight as in `ExactBound`; `winner_decided` says who wins.
 
 
-MOST_CLASSES = 32
+MOST_COUPLED_CLASSES = 32
 LARGEST, TINIEST = 1e30, 1e-30  # of a constant, which is held in single precision
 
 
@@ -241,7 +241,7 @@ class PairVotes(Buffers):
         super().__init__()
         K = self.n_classes = head.n_classes
         self.sign = head.sign
-        tables = np.zeros((4, MOST_CLASSES, MOST_CLASSES))
+        tables = np.zeros((4, MOST_COUPLED_CLASSES, MOST_COUPLED_CLASSES))
         listed = (
             fused.factors,
             fused.intercept,
@@ -263,4 +263,4 @@ class PairVotes(Buffers):
             float(part.abs().max()) for part in (fused.factors, fused.intercept, fused.floors)
         )
         fits = float(fused.factors.min()) > TINIEST and largest < LARGEST
-        return head.n_classes <= MOST_CLASSES and fused.n_groups == head.n_classes and fits
+        return head.n_classes <= MOST_COUPLED_CLASSES and fused.n_groups == head.n_classes and fits

@@ -22,10 +22,10 @@ from kernelite.backends.torch.kernels import has_triton
 from kernelite.backends.torch.parts import DOUBLE, FORM, FUSED, PartModule, RowSteps
 from kernelite.backends.torch.stages import (
     BY_STAGE,
-    ENTRIES,
     LISTS,
     LOW,
     STRANGE,
+    TALLY_ENTRIES,
     TO_DO,
     UNDECIDABLE,
     Asked,
@@ -38,6 +38,7 @@ from kernelite.backends.torch.stages import (
     starting_stage,
     sums_of,
 )
+from kernelite.machine.variance import WELL_CONDITIONED
 from kernelite.model.predicting import rule_of
 from kernelite.program.bounded import OPEN
 from kernelite.program.criteria import Criterion, label_criterion, predict_criterion
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Counts", "Labels", "Program"]
 
-WELL_CONDITIONED = 1e6  # of L: products with its inverse then err by 1e-10 at most
 FEW_ROWS = 4096  # whose kernel values are kept at once for their derivatives
 
 
@@ -253,7 +253,7 @@ class Program(Buffers):
                 lambda part, count, tally: run_stages(self, part, asked, count, tally)[0],
                 rows,
                 wanted,
-                ENTRIES,
+                TALLY_ENTRIES,
             )
             return self._finished(rows, 0, asked, found, tally)
         counts: list[Counts] = []

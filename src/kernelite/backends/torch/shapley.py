@@ -22,6 +22,7 @@ import torch
 from kernelite.backends.torch.buffers import Tensor
 from kernelite.backends.torch.interchange import as_host_array
 from kernelite.backends.torch.kernels import has_triton
+from kernelite.machine.exactly import UNIT
 from kernelite.support.errors import InputError
 
 __all__ = [
@@ -34,12 +35,11 @@ __all__ = [
     "products",
 ]
 
-UNIT = 2.0**-53
-LARGEST_EXPONENT = 230.0  # of a factor
+DEVICE_EXPONENT = 230.0  # of a factor
 LARGEST_ERROR = 690.0  # of an exponent: nothing is known beyond
-ROUNDED = 2.0**-50  # more than taking 1 away from a product rounds
+DEVICE_ROUNDED = 2.0**-50  # more than taking 1 away from a product rounds
 HOST_ROOM, MOST_ROOM = 1 << 21, 1 << 25  # numbers held at once: 16 MB of a host, 256 of a GPU
-SHARE = 1 << 6  # of a GPU's memory that so many numbers take
+MEMORY_SHARE = 1 << 6  # of a GPU's memory that so many numbers take
 
 
 def brought(X: Any) -> tuple[Any, torch.device | None]:
@@ -127,7 +127,7 @@ class DeviceProducts:
         if self.device.type != "cuda":
             return HOST_ROOM
         memory = torch.cuda.get_device_properties(self.device).total_memory
-        return int(min(MOST_ROOM, memory // (8 * SHARE)))
+        return int(min(MOST_ROOM, memory // (8 * MEMORY_SHARE)))
 
     def factors(self, rows: Any, moves: Any) -> Factors:
         """Of rows (m, d) in host memory."""
@@ -142,7 +142,7 @@ class DeviceProducts:
             m, _, n = exponents.shape
             joined = torch.zeros(m, self.count, n, dtype=torch.float64, device=self.device)
             exponents = joined.index_add_(1, self.player, exponents)
-        return Factors(torch.exp(-exponents.clamp_(max=LARGEST_EXPONENT)), total)
+        return Factors(torch.exp(-exponents.clamp_(max=DEVICE_EXPONENT)), total)
 
     def base(self, v: Factors, background: int) -> tuple[Any, Any]:
         """Sums of the background's own products, shape (k,), and how far they are off."""
@@ -262,5 +262,5 @@ def players(
             share = (one * second + two * first) / (first * second)
             total += quadrature.weights[begin + place] * share
         value += total * gap
-        size += total * (u + low) * (mine * others[b] - 1.0 + ROUNDED)[:, None]
+        size += total * (u + low) * (mine * others[b] - 1.0 + DEVICE_ROUNDED)[:, None]
     return value, size

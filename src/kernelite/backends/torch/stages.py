@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BY_STAGE",
-    "ENTRIES",
     "LISTS",
     "LOW",
     "STRANGE",
+    "TALLY_ENTRIES",
     "TO_DO",
     "UNDECIDABLE",
     "Asked",
@@ -46,7 +46,7 @@ __all__ = [
 TO_DO, STRANGE, BY_STAGE, UNDECIDABLE, LISTS, LOW = 0, 1, slice(2, 6), 6, 7, 10
 """Entries of a tally: rows left to the host, rows with huge or no numbers, rows by stage,
 undecidable rows, what is open on the way (three lists), and densities that underflow."""
-ENTRIES = 11
+TALLY_ENTRIES = 11
 FEW_PRODUCTS = 1 << 31  # of rows, centers and features: with fewer, fused sums beat a form
 
 
@@ -118,7 +118,7 @@ def run_stages(
         Zeros, a new one by default.
     """
     if tally is None:
-        tally = torch.zeros(ENTRIES, dtype=torch.int32, device=rows.device)
+        tally = torch.zeros(TALLY_ENTRIES, dtype=torch.int32, device=rows.device)
     if _votes(program, rows, asked):
         found = _voted(program, rows, tally, count)
     elif _all_there(program, rows, asked, few=count is not None):

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from kernelite.backends.torch.buffers import FEWEST_ROWS, Tensor
+from kernelite.backends.torch.buffers import FEWEST_BUFFER_ROWS, Tensor
 from kernelite.backends.torch.interchange import program_on
 from kernelite.model import CompiledModel, require_compiled
 from kernelite.support.errors import InputError
@@ -252,7 +252,7 @@ def _bring(
                 with torch.cuda.stream(stream):
                     slot = _fitting(slot, block, device)
             except torch.OutOfMemoryError:
-                if len(block) <= FEWEST_ROWS:
+                if len(block) <= FEWEST_BUFFER_ROWS:
                     raise
                 left.extendleft(reversed(block.split(-(-len(block) // 2))))
                 free.put(None)

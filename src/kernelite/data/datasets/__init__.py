@@ -24,7 +24,7 @@ __all__ = ["BASE", "FILES", "SETS", "DataFile", "cache_folder", "check", "files_
 BASE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 """Where LIBSVM's authors keep the data sets."""
 
-ENDINGS = ("", ".bz2", ".gz")
+DATASET_ENDINGS = ("", ".bz2", ".gz")
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def find(name: str, /, *, also: Sequence[str | os.PathLike[str]] = ()) -> Path:
     own = os.environ.get("KERNELITE_DATA")
     folders = [*([Path(own)] if own else []), *map(Path, also), cache_folder()]
     for folder in folders:
-        for ending in ENDINGS:
+        for ending in DATASET_ENDINGS:
             if (path := folder / f"{name}{ending}").is_file():
                 return path
     known = next((set_ for set_, files in SETS.items() if name in (*files, set_)), None)

@@ -32,7 +32,7 @@ __all__ = ["DownloadError", "download"]
 
 DOWNLOADED_BYTES = 2**18
 TIMEOUT = 30.0  # seconds without a byte
-SPARE = 2**24  # bytes of the disk to leave free
+SPARE_BYTES = 2**24  # bytes of the disk to leave free
 STALE = 24 * 3600.0  # seconds after which a download's temporary file belongs to nobody
 
 OnProgress = Callable[[int, int | None], None]
@@ -187,7 +187,7 @@ def _refuse_if_too_large(address: str, total: int | None, most: int, folder: Pat
     if total is not None and total > most:
         raise DownloadError(_LONGER.format(address))
     free = shutil.disk_usage(folder).free
-    if total is not None and total + SPARE > free:
+    if total is not None and total + SPARE_BYTES > free:
         raise DownloadError(
             f"{address} has {total / 1e6:,.0f} MB, but only {free / 1e6:,.0f} MB are free in "
             f"`{folder.parent}`; free some, or name another folder with --folder."

@@ -42,7 +42,7 @@ class Null:
 
 
 NULL = Null()
-FEW = 16  # rows, that are looked at one by one
+FEW_OBJECT_ROWS = 16  # rows, that are looked at one by one
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -248,7 +248,7 @@ def _of_pandas(series: Any, name: str) -> Column:
     if hasattr(dtype, "categories"):
         return Coded(array.codes, [*array.categories.tolist(), np.nan])
     arrow = getattr(dtype, "storage", "") == "pyarrow" or hasattr(dtype, "pyarrow_dtype")
-    if arrow and len(array) > FEW:
+    if arrow and len(array) > FEW_OBJECT_ROWS:
         found = _of_arrow(array.__arrow_array__(), dtype.na_value)
         if found is not None:
             return found

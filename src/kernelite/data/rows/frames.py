@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-MARKS = ("__dataframe__", "__arrow_c_stream__", "column_names", "collect")
+FRAME_ATTRIBUTES = ("__dataframe__", "__arrow_c_stream__", "column_names", "collect")
 
 
 def is_frame(X: object) -> bool:
@@ -41,7 +41,7 @@ def is_frame(X: object) -> bool:
     if isinstance(X, np.ndarray | list | tuple):
         return False
     kind = type(X)
-    return any(hasattr(kind, mark) for mark in MARKS) and not hasattr(kind, "nnz")
+    return any(hasattr(kind, mark) for mark in FRAME_ATTRIBUTES) and not hasattr(kind, "nnz")
 
 
 def column_names(X: Any, name: str = "X") -> list[str] | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 __all__ = [
-    "DOUBLE",
+    "FLOAT64",
     "FloatArray",
     "Rows",
     "RowsLike",
@@ -138,18 +138,18 @@ def plain_rows(X: Any, n_features: int) -> FloatArray | None:
     if type(X) is not np.ndarray or X.ndim != 2 or X.shape[1] != n_features:
         return None
     dtype, flags = X.dtype, X.flags
-    if dtype == DOUBLE and flags.c_contiguous and flags.aligned:
-        return X if dtype is DOUBLE else X.view(DOUBLE)
+    if dtype == FLOAT64 and flags.c_contiguous and flags.aligned:
+        return X if dtype is FLOAT64 else X.view(FLOAT64)
     return _doubles(X) if dtype.kind in "fiub" else None
 
 
-DOUBLE = np.dtype(np.float64)  # an equal one may be another object, which kernels refuse
+FLOAT64 = np.dtype(np.float64)  # an equal one may be another object, which kernels refuse
 
 
 def _doubles(X: NDArray[Any]) -> FloatArray:
     """As kernels take them: contiguous and aligned, which `ascontiguousarray` alone leaves open."""
     with np.errstate(over="ignore"):  # infinity is reported as such
-        return np.require(np.ascontiguousarray(X, dtype=DOUBLE), requirements="A")
+        return np.require(np.ascontiguousarray(X, dtype=FLOAT64), requirements="A")
 
 
 def check_finite(rows: Rows, *, name: str = "X", first_row: int = 0) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Skipped", "good_rows", "halves", "open_skipped"]
 
-HEADER = ("file", "line", "row", "problem")
+SKIPPED_HEADER = ("file", "line", "row", "problem")
 
 
 class Skipped:
@@ -86,7 +86,7 @@ def open_skipped(
         raise InputError(f"`{os.fspath(path)}` gets the answers; name another for skipped rows.")
     with atomic_write(path) as file:
         lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(HEADER)
+        lines.writerow(SKIPPED_HEADER)
         yield Skipped(lambda *told: lines.writerow(told))
 
 

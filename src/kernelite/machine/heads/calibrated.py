@@ -192,7 +192,7 @@ def softmax_range(low: FloatArray, high: FloatArray, n_classes: int) -> Range:
 # p(c | z) = mean over machines of  normalised g_c(t_c(z))          label: the largest
 
 
-SMALLEST = 1e-12  # scikit-learn adds it to probabilities before their logarithm
+SMALLEST_PROBABILITY = 1e-12  # scikit-learn adds it to probabilities before their logarithm
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +269,7 @@ class Calibrated:
             return xp.concat([-responses, responses], axis=1) if self._alone else responses
         if self._alone:
             responses = xp.concat([1.0 - responses, responses], axis=1)
-        return xp.log(responses + SMALLEST)
+        return xp.log(responses + SMALLEST_PROBABILITY)
 
     def _softmax_range(self, low: FloatArray, high: FloatArray, n_classes: int) -> Range:
         assert self.inverse_temperature is not None
@@ -280,8 +280,10 @@ class Calibrated:
             first = outwards(whole - high, whole - low)
             low, high = (xp.concat([f, s], axis=1) for f, s in zip(first, (low, high)))
         if self.member.response != "decision":
-            low, high = outwards(low + SMALLEST, high + SMALLEST)
-            low, high = widened(*(xp.log(xp.maximum(end, SMALLEST / 2)) for end in (low, high)))
+            low, high = outwards(low + SMALLEST_PROBABILITY, high + SMALLEST_PROBABILITY)
+            low, high = widened(
+                *(xp.log(xp.maximum(end, SMALLEST_PROBABILITY / 2)) for end in (low, high))
+            )
         ends = (beta * low, beta * high) if beta >= 0 else (beta * high, beta * low)
         return softmax_range(*outwards(*ends), n_classes)
 

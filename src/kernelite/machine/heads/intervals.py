@@ -43,7 +43,7 @@ Range: TypeAlias = "tuple[FloatArray, FloatArray]"
 SLACK = 1e-12
 """Relative; ends are computed by a few roundings of 1e-16 each, and so are a library's answers."""
 LARGEST_DOUBLE = float(np.finfo(np.float64).max)
-TINY = 1e-300  # absolute: more than what underflow loses
+LOST_IN_HEADS = 1e-300  # absolute: more than what underflow loses
 
 
 def outwards(low: FloatArray, high: FloatArray) -> Range:
@@ -56,7 +56,7 @@ def widened(low: FloatArray, high: FloatArray, size: FloatArray | None = None) -
     """Ends of a function, or of a sum whose terms have the size given, rounded outwards."""
     xp = ops(low)
     below, above = (xp.abs(end) for end in (low, high)) if size is None else (size, size)
-    return low - (SLACK * below + TINY), high + (SLACK * above + TINY)
+    return low - (SLACK * below + LOST_IN_HEADS), high + (SLACK * above + LOST_IN_HEADS)
 
 
 def score_range(scores: FloatArray, bounds: FloatArray) -> Range:

@@ -30,8 +30,8 @@ __all__ = ["ExpSineSquared", "Laplacian", "Matern"]
 
 CLOSED = (0.5, 1.5, 2.5)  # which have loops and derivatives
 HALVES = tuple(p + 0.5 for p in range(9))  # which are an exponential times a polynomial
-NAMES = {0.5: "1/2", 1.5: "3/2", 2.5: "5/2"}
-FAR = 1500.0  # exp(-FAR) is zero; products with infinity would not be
+MATERN_NAMES = {0.5: "1/2", 1.5: "3/2", 2.5: "5/2"}
+ZERO_EXPONENT = 1500.0  # exp(-FAR) is zero; products with infinity would not be
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Matern(ScaledRadial):
 
     def profile(self, squares: FloatArray) -> FloatArray:
         xp = ops(squares)
-        a = xp.minimum(xp.sqrt(squares) * math.sqrt(2.0 * self.nu), FAR)
+        a = xp.minimum(xp.sqrt(squares) * math.sqrt(2.0 * self.nu), ZERO_EXPONENT)
         if self.nu == 0.5:
             return xp.exp(-a)
         if self.nu == 1.5:
@@ -108,7 +108,7 @@ class Matern(ScaledRadial):
 
     @property
     def label(self) -> str:
-        return f"Matern {NAMES.get(self.nu, f'{self.nu:.6g}')}, {self.scales}"
+        return f"Matern {MATERN_NAMES.get(self.nu, f'{self.nu:.6g}')}, {self.scales}"
 
 
 def _polynomial(nu: float) -> list[float]:

@@ -178,7 +178,7 @@ class InverseQuadratic(Shaped):
 
 
 SIGNS = {1: -1.0, 3: 1.0, 5: -1.0}
-NAMES = {1: "linear", 3: "cubic", 5: "quintic"}
+SPLINE_NAMES = {1: "linear", 3: "cubic", 5: "quintic"}
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ class PowerSpline(Shaped):
 
     @property
     def label(self) -> str:
-        return f"{NAMES[self.power]} spline, epsilon {self.epsilon:.6g}"
+        return f"{SPLINE_NAMES[self.power]} spline, epsilon {self.epsilon:.6g}"
 
 
 def _logs(r: FloatArray) -> FloatArray:

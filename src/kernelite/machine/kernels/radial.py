@@ -28,7 +28,7 @@ from kernelite.support.records import dataclass
 __all__ = ["FARTHEST", "Gaussian", "Radial", "Rbf", "ScaledRadial"]
 
 FARTHEST = 1e145  # of a distance whose square is surely no overflow
-LOST = 1e-150  # of a distance whose square underflows
+LOST_DISTANCE = 1e-150  # of a distance whose square underflows
 VANISHED = 1e4  # of a scaled distance at which exponentials are zero
 
 
@@ -87,7 +87,7 @@ class Radial(Kernel):
     def error(self, reach: Reach) -> FloatArray:
         xp = ops(reach.rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            lost = LOST * max(1.0, self.scale)
+            lost = LOST_DISTANCE * max(1.0, self.scale)
             r = reach.distances * (self.scale * (1.0 + 1e-9)) + lost
             s, g = self.sensitivity(r), self.slope(r)
             moves = reach.moves + (0.0 if self.isotropic else 1.0)

@@ -33,7 +33,9 @@ __all__ = ["Bins", "Categories", "OneHot", "Ordinal", "Scalar"]
 
 Scalar: TypeAlias = "str | int | float | bool | None"
 NOTHING, REFUSED = -1, -2  # places of a category
-SPARE = 2  # places beside those of the categories: one for unknown values, one for missing ones
+SPARE_PLACES = (
+    2  # places beside those of the categories: one for unknown values, one for missing ones
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,7 @@ class Categories:
         lowest = min(places.min(initial=0), self.unknown + 1)
         if lowest < NOTHING or max(places.max(initial=-1), self.unknown) >= max(self.width, 0):
             raise InputError(f"`places` of categories must lie between -1 and {self.width - 1}.")
-        if self.width > len(places) + SPARE:  # before rows of that width are asked for
+        if self.width > len(places) + SPARE_PLACES:  # before rows of that width are asked for
             raise InputError(f"{len(places)} categories cannot have {self.width} places.")
         object.__setattr__(self, "places", places)
 

@@ -27,10 +27,10 @@ from kernelite.support.errors import InputError
 
 __all__ = ["compile_composite", "part_plans"]
 
-SAMPLE_ROWS = 1000
+COMPOSITE_SAMPLE_ROWS = 1000
 FEW_PARTS = 4  # whose plans may be timed
 LITTLE_GAIN = 4.0  # times a form's cost that all of a machine's centers may take without a search
-MOSTLY = 0.5
+LARGEST_EXACT_SHARE = 0.5
 CompilePart: TypeAlias = Callable[..., CompiledModel]
 
 
@@ -81,7 +81,9 @@ def compile_composite(
         limits = _added_up(parts, machine.head.n_scores)
     spread = None
     if limits is None and fields["guarantee"] == "certified" and X is not None:
-        spread = score_tolerance(machine.head, machine.expansion.scores(some_rows(X, SAMPLE_ROWS)))
+        spread = score_tolerance(
+            machine.head, machine.expansion.scores(some_rows(X, COMPOSITE_SAMPLE_ROWS))
+        )
     model = CompiledModel(
         head=machine.head,
         approximation=None,
@@ -111,7 +113,9 @@ def part_plans(expansion: SumOfMachines) -> list[str]:
         exact = exact_cost(e, labels=part.machine.head.proves_labels)
         plans.append("exact" if exact <= LITTLE_GAIN * form else "estimate")
     # Together they take one call; forms of some would take the others apart.
-    return ["exact"] * len(parts) if plans.count("exact") > MOSTLY * len(parts) else plans
+    return (
+        ["exact"] * len(parts) if plans.count("exact") > LARGEST_EXACT_SHARE * len(parts) else plans
+    )
 
 
 def _tolerance(machine: Machine, X: Any, tolerance: Any) -> FloatArray | None:
@@ -126,7 +130,9 @@ def _tolerance(machine: Machine, X: Any, tolerance: Any) -> FloatArray | None:
             f"this {machine.type_name} is made of machines whose kernels or inputs differ; give "
             "`X`, rows like those to come, to choose a tolerance from, or `tolerance` itself."
         )
-    return default_tolerance(machine.head, machine.expansion.scores(some_rows(X, SAMPLE_ROWS)))
+    return default_tolerance(
+        machine.head, machine.expansion.scores(some_rows(X, COMPOSITE_SAMPLE_ROWS))
+    )
 
 
 def _added_up(parts: tuple[ModelPart, ...], n_outputs: int) -> FloatArray | None:
@@ -185,7 +191,7 @@ def _open_share(model: CompiledModel, X: Any) -> float:
     if X is None:
         return float(max(part.model.plan.chosen.open_share for part in model.parts))
     probe = replace(model, preparation=NO_STEPS)  # `X` went through it already
-    rows, runner = rows_and_runner(probe, some_rows(X, SAMPLE_ROWS))
+    rows, runner = rows_and_runner(probe, some_rows(X, COMPOSITE_SAMPLE_ROWS))
     criterion = label_criterion(model.head, model.tolerance)
     return runner.run(rows, lambda scores: scores, criterion)[1].open_share
 

@@ -18,7 +18,7 @@ from kernelite.support.files import atomic_write
 __all__ = ["export", "export_names", "refusals"]
 
 TARGETS = {".onnx": "ONNX graph", ".h": "C99 header", ".js": "JavaScript module"}
-ENDINGS = {".mjs": ".js"}  # other endings of the same
+OTHER_ENDINGS = {".mjs": ".js"}  # other endings of the same
 
 
 def export(
@@ -78,7 +78,7 @@ def export(
     require_compiled(model)
     file = os.fspath(path)
     stem, suffix = os.path.splitext(file)
-    suffix = ENDINGS.get(suffix, suffix)
+    suffix = OTHER_ENDINGS.get(suffix, suffix)
     if suffix not in TARGETS:
         known = " or ".join(f"`{ending}` ({what})" for ending, what in TARGETS.items())
         raise InputError(f"the name of an export must end in {known}, got `{file}`.")

@@ -37,7 +37,7 @@ __all__ = [
     "prepared",
 ]
 
-FARTHEST = {"float64": 1e150, "float32": 1e17}  # beyond it, squares would overflow
+FARTHEST_EXPORTED = {"float64": 1e150, "float32": 1e17}  # beyond it, squares would overflow
 LOST_DIGITS = 1e-9  # the relative error of a kernel value from which products are not taken
 
 
@@ -170,7 +170,7 @@ def _exponents(expansion: KernelExpansion, rows: Any) -> Any:
     """-gamma |x_i - z|^2, shape (m, n): by products, where the target takes these and may."""
     xp, gamma, farthest = ops(rows), expansion.gamma, None
     if getattr(type(xp), "by_products", False):
-        farthest = FARTHEST[np.dtype(xp.dtype).name]
+        farthest = FARTHEST_EXPORTED[np.dtype(xp.dtype).name]
         point, shifted, own = about_their_mean(expansion)
         if (shifted.shape[1] + 8) * 4.0 * own.max(initial=0.0) * UNIT > LOST_DIGITS:
             farthest = None

@@ -20,8 +20,8 @@ from kernelite.support.records import dataclass
 
 __all__ = ["Float32Error", "float32_error", "scores_in"]
 
-ROWS = 1000  # at most so many rows are tried
-TILE = 8  # of them at a time
+MOST_TRIED_ROWS = 1000  # at most so many rows are tried
+ROWS_PER_FLOAT32_TILE = 8  # of them at a time
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,9 @@ def scores_in(dtype: Any, selection: ExportSelection, rows: FloatArray) -> Float
     """Scores of shape (m, k), computed in a precision and returned as doubles."""
     out = np.zeros((len(rows), selection.head.n_scores), dtype=dtype)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for block in row_blocks(len(rows), TILE):  # differences of all features are held at once
+        for block in row_blocks(
+            len(rows), ROWS_PER_FLOAT32_TILE
+        ):  # differences of all features are held at once
             _add_scores(selection, rows[block].astype(dtype), out[block])
     return out.astype(np.float64)
 
@@ -184,10 +186,10 @@ def _rows(selection: ExportSelection, sample: Any) -> tuple[FloatArray, str]:
         if selection.approximation is None or before.steps or model.parts:
             return np.zeros((0, model.n_features_in_)), "rows"
         form = selection.approximation.form
-        directions = rng.normal(size=(ROWS, form.n_features))
+        directions = rng.normal(size=(MOST_TRIED_ROWS, form.n_features))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        reach = rng.random((ROWS, 1)) * np.sqrt(form.max_sq_norm)
+        reach = rng.random((MOST_TRIED_ROWS, 1)) * np.sqrt(form.max_sq_norm)
         return form.point + reach * directions, "random rows about the expansion point"
-    if given.shape[0] > ROWS:
-        given = given[np.sort(rng.choice(given.shape[0], ROWS, replace=False))]
+    if given.shape[0] > MOST_TRIED_ROWS:
+        given = given[np.sort(rng.choice(given.shape[0], MOST_TRIED_ROWS, replace=False))]
     return dense_block(given, slice(None)), name

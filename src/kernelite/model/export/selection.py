@@ -46,9 +46,9 @@ __all__ = [
 Part: TypeAlias = Literal["all", "approximation", "exact"]
 Dtype: TypeAlias = Literal["float64", "float32"]
 PARTS = ("all", "approximation", "exact")
-DTYPES = ("float64", "float32")
+EXPORT_DTYPES = ("float64", "float32")
 TRIED = 8  # features on which a formula is tried
-MOST_NUMBERS = {"ONNX": 2**28, "JavaScript": 2**25, "C": 2**26}
+MOST_EXPORTED_NUMBERS = {"ONNX": 2**28, "JavaScript": 2**25, "C": 2**26}
 """Of a file: a protobuf message has less than 2 GB, a text in a browser half of that; and compilers
 do not take headers of more than about a gigabyte."""
 LEAST = 1e-250  # that the largest number of a tensor must be above
@@ -162,8 +162,8 @@ def select(
     require_compiled(model)
     if part not in PARTS:
         raise InputError(f"`part` must be one of {', '.join(PARTS)}, got {part!r}.")
-    if dtype not in DTYPES:
-        raise InputError(f"`dtype` must be one of {', '.join(DTYPES)}, got {dtype!r}.")
+    if dtype not in EXPORT_DTYPES:
+        raise InputError(f"`dtype` must be one of {', '.join(EXPORT_DTYPES)}, got {dtype!r}.")
     _check_rows(model)
     pieces = _pieces(model, part)
     if decided:
@@ -261,7 +261,7 @@ def check_size(selection: ExportSelection, target: str, *, spreads: bool = False
         if expansion is not None and packed_degree(expansion) != 1:
             numbers += expansion.n_centers * (expansion.n_features + expansion.n_outputs)
             numbers += 2 * expansion.n_centers**2 if spreads else 0
-    most = MOST_NUMBERS[target]
+    most = MOST_EXPORTED_NUMBERS[target]
     if numbers > most:
         raise UnsupportedModelError(
             f"the support vectors would take {numbers / 1e6:,.0f} million numbers, more than a "

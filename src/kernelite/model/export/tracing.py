@@ -17,7 +17,7 @@ from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["Trace", "TracedNode"]
 
-WIDE = 4  # a product with so many times more columns than rows is taken column by column
+WIDE_PRODUCT = 4  # a product with so many times more columns than rows is taken column by column
 
 
 class Trace:
@@ -336,7 +336,7 @@ class TracedNode:
         if matrix.ndim == 1:
             return (self @ matrix[:, None])[:, 0]
         r, k = matrix.shape
-        if k > WIDE * r:
+        if k > WIDE_PRODUCT * r:
             return self.trace.sum(self.reshape(1, 1, r) * matrix.T[None], axis=2)
         own = self.trace.in_order(self)
         return self.trace.node("matmul", (own, self.trace.constant(matrix)), (1, k), "f")

@@ -33,8 +33,8 @@ VARIABLES = {
     TIER_COLOURS[2]: "var(--tier-2)",
 }
 MOST_POINTS = 1200
-SIZE = (4.7, 3.3)  # inches of 72 CSS pixels: as wide as a telephone
-STYLE: dict[Any, Any] = {
+FIGURE_INCHES = (4.7, 3.3)  # inches of 72 CSS pixels: as wide as a telephone
+FIGURE_STYLE: dict[Any, Any] = {
     "axes.edgecolor": FAINT,
     "axes.labelcolor": MUTED,
     "axes.facecolor": "none",
@@ -219,8 +219,8 @@ def _drawn(draw: Callable[[Any], None], name: str, label: str, columns: int = 1)
     except ImportError:
         raise missing_extra(*NEEDS) from None
     stream = io.StringIO()
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=SIZE)
+    with matplotlib.rc_context(FIGURE_STYLE):
+        figure = Figure(figsize=FIGURE_INCHES)
         axes = figure.subplots(1, columns)
         for one in np.atleast_1d(axes):
             one.grid(color=FAINT, linewidth=0.5)

@@ -28,7 +28,7 @@ __all__ = ["TIERS", "Compared", "Measured", "Timed", "compare", "margins_of", "m
 TIERS = ("form", "second form", "exact model")
 MOST_COMPARED_ROWS = 5000  # compared with the exact model
 TIMED_ROWS = 2000
-TURNS = 3
+TIMED_TURNS = 3
 DENSE_BYTES = 2**28
 
 
@@ -39,7 +39,7 @@ class Timed:
     compiled: float
     exact: float | None
     rows: int
-    turns: int = TURNS
+    turns: int = TIMED_TURNS
 
     @property
     def speed_up(self) -> float | None:
@@ -286,7 +286,7 @@ def _best_of_turns(calls: list[Callable[[], Any]], rows: Any) -> tuple[list[floa
     best = [np.inf] * len(calls)
     for call in calls:
         call()  # prepares the engines
-    for _ in range(TURNS):
+    for _ in range(TIMED_TURNS):
         for index, call in enumerate(calls):
             started = perf_counter()
             call()

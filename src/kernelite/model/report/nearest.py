@@ -17,7 +17,7 @@ __all__ = ["Held", "HeldRow", "NearRow", "held_rows", "nearest_rows"]
 MOST = 10
 MOST_RADII = 400  # rows whose radius is looked at
 RADIUS_WORK = 4e8  # rows times numbers of the centers, at most
-STEEPEST = 3  # columns named per row
+NAMED_COLUMNS = 3  # columns named per row
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def held_rows(model: CompiledModel, X: Any, measured: Measured) -> Held | None:
             int(places[i]) + 1,
             _text(answers[i]),
             float(radii[i]),
-            ", ".join(names[j] for j in np.argsort(-slopes[i], kind="stable")[:STEEPEST]),
+            ", ".join(names[j] for j in np.argsort(-slopes[i], kind="stable")[:NAMED_COLUMNS]),
         )
         for i in order
     ]

@@ -307,7 +307,7 @@ def test_arrays_that_are_laid_out_otherwise_are_not_touched(
     library: bytes, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept(alone, library)
-    monkeypatch.setattr(objects, "HEAD", 32)  # as without the interpreter's lock
+    monkeypatch.setattr(objects, "HEADER_BYTES", 32)  # as without the interpreter's lock
     with pytest.warns(providers.JitWarning, match="laid out in another way"):
         assert providers.library_path(FAMILY) is None
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelite.backends.cpu.kernels import quadratic_dense
-from kernelite.backends.cpu.kernels.tiles import TILE
+from kernelite.backends.cpu.kernels.tiles import TILE_HEIGHT
 from kernelite.backends.cpu.threads import limit_threads
 from kernelite.series.series import QuadraticForm, quadratic_form
 from tests.helpers import random_expansion
@@ -41,7 +41,7 @@ def assert_twins(form: QuadraticForm, rows: np.ndarray) -> None:
     seed=st.integers(0, 2**32 - 1),
     d=st.integers(1, 70),
     k=st.integers(1, 6),
-    m=st.integers(0, 3 * TILE),
+    m=st.integers(0, 3 * TILE_HEIGHT),
     kernel=st.sampled_from(["rbf", "poly2"]),
     scale=st.sampled_from([1e-200, 1e-3, 1.0, 5.0]),
 )
@@ -49,7 +49,21 @@ def test_random_models(seed: int, d: int, k: int, m: int, kernel: str, scale: fl
     assert_twins(*form_and_rows(seed, d=d, k=k, m=m, kernel=kernel, scale=scale))
 
 
-@pytest.mark.parametrize("m", [0, 1, 7, 8, 9, TILE - 1, TILE, TILE + 1, 3 * TILE, 3 * TILE + 5])
+@pytest.mark.parametrize(
+    "m",
+    [
+        0,
+        1,
+        7,
+        8,
+        9,
+        TILE_HEIGHT - 1,
+        TILE_HEIGHT,
+        TILE_HEIGHT + 1,
+        3 * TILE_HEIGHT,
+        3 * TILE_HEIGHT + 5,
+    ],
+)
 @pytest.mark.parametrize("d", [1, 3, 4, 8, 11, 12, 22])
 def test_tile_boundaries(d: int, m: int) -> None:
     assert_twins(*form_and_rows(d * 1000 + m, d=d, k=2, m=m))

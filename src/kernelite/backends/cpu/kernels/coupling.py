@@ -13,9 +13,9 @@ import numpy as np
 from kernelite.backends.cpu.kernels.compiling import Matrix, OutMatrix, helper, kernel
 from kernelite.machine.heads.coupling import MOST_APART, MOST_MOVED, STOP
 
-__all__ = ["ROWS", "coupled"]
+__all__ = ["COUPLED_ROWS", "coupled"]
 
-ROWS = 32  # of a block
+COUPLED_ROWS = 32  # of a block
 GROWN = 1.0 + 2.0**-40
 
 
@@ -250,7 +250,7 @@ def coupled(
 
     With `moved`, the errors of logits, also how far they may be off; if it has no rows, not.
     """
-    K, wide, bounded = out.shape[1], max(1, min(ROWS, len(first))), len(moved) > 0
+    K, wide, bounded = out.shape[1], max(1, min(COUPLED_ROWS, len(first))), len(moved) > 0
     squares, matrices = np.zeros((4, K, K, wide)), np.zeros((13, K, wide))
     vectors = np.zeros((9, wide))
     s, c, x, h = squares[0], squares[1], squares[2], squares[3]

@@ -18,14 +18,24 @@ import numpy as np
 
 from kernelite.backends.cpu.kernels.compiling import cgutils, helper, instruction, types
 from kernelite.backends.cpu.kernels.exp2 import DOUBLE, WIDE, Code, Precision
-from kernelite.backends.cpu.kernels.tiles import LEAST_WORK, TILE
+from kernelite.backends.cpu.kernels.tiles import FORM_WORK, TILE_HEIGHT
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.support.errors import InputError
 
-__all__ = ["PARTIAL", "SUMS", "JitCubic", "add_cubic", "prepare_cubic", "product_lines", "weigher"]
+__all__ = [
+    "CUBIC_SUMS",
+    "PARTIAL",
+    "JitCubic",
+    "add_cubic",
+    "prepare_cubic",
+    "product_lines",
+    "weigher",
+]
 
-SUMS = 4  # q at a time: with VECTORS of rows each, as many sums as there are registers for
-VECTORS = 4 if WIDE else 2
+CUBIC_SUMS = (
+    4  # q at a time: with CUBIC_VECTORS of rows each, as many sums as there are registers for
+)
+CUBIC_VECTORS = 4 if WIDE else 2
 FEWEST_TILES = 8  # that a thread takes at a time: the room for all products is made anew each time
 PARTIAL = 64  # products that are summed up before their sum is put aside
 
@@ -49,7 +59,7 @@ class JitCubic:
     def least_rows(self) -> int:
         """Rows that a thread should take at a time."""
         work = float(self.weights.size) + 8.0 * len(self.point)
-        return TILE * max(FEWEST_TILES, int(LEAST_WORK / max(work, 1.0) / TILE))
+        return TILE_HEIGHT * max(FEWEST_TILES, int(FORM_WORK / max(work, 1.0) / TILE_HEIGHT))
 
 
 def prepare_cubic(packed: FloatArray, rank: int, point: FloatArray | None = None) -> JitCubic:
@@ -72,16 +82,16 @@ def prepare_cubic(packed: FloatArray, rank: int, point: FloatArray | None = None
     if count != rank * (rank + 1) * (rank + 2) // 6:
         raise InputError(f"`packed` has {count} coefficients, which is not what rank {rank} has.")
     lines = rank * (rank + 1) // 2
-    dense = np.zeros((-(-rank * k // SUMS) * SUMS, lines))
+    dense = np.zeros((-(-rank * k // CUBIC_SUMS) * CUBIC_SUMS, lines))
     start = 0
     for a in range(rank):
         size = (rank - a) * (rank - a + 1) // 2
         dense[a * k : (a + 1) * k, lines - size :] = packed[:, start : start + size]
         start += size
-    weights = [np.empty((0, SUMS))]
-    for row in range(0, rank * k, SUMS):
+    weights = [np.empty((0, CUBIC_SUMS))]
+    for row in range(0, rank * k, CUBIC_SUMS):
         a = row // k
-        weights.append(dense[row : row + SUMS, a * rank - a * (a - 1) // 2 :].T)
+        weights.append(dense[row : row + CUBIC_SUMS, a * rank - a * (a - 1) // 2 :].T)
     shift = np.zeros(rank) if point is None else np.ascontiguousarray(point)
     return JitCubic(shift, np.ascontiguousarray(np.concatenate(weights)))
 
@@ -102,9 +112,9 @@ def add_cubic(
     room: FloatArray,
     totals: FloatArray,
 ) -> None:
-    """totals[j, r] += T_j(u, u, u) for the rows r < width of a tile, whose width is TILE at most.
+    """totals[j, r] += T_j(u, u, u) for the rows r < width <= TILE_HEIGHT of a tile.
 
-    `products` has a line for each of them, `room` has SUMS lines; both are overwritten.
+    `products` has a line for each of them, `room` has CUBIC_SUMS lines; both are overwritten.
     """
     lines = 0
     for b in range(rank):
@@ -115,7 +125,7 @@ def add_cubic(
     k, step = totals.shape[0], 8 * tile.shape[1]
     source, target = np.uintp(products.ctypes.data), np.uintp(room.ctypes.data)
     coefficients = np.uintp(weights.ctypes.data)
-    for row in range(0, rank * k, SUMS):
+    for row in range(0, rank * k, CUBIC_SUMS):
         a = row // k
         room[:, :width] = 0.0
         line = a * rank - a * (a - 1) // 2
@@ -123,15 +133,15 @@ def add_cubic(
             count = min(PARTIAL, lines - line)
             _weigh(source + np.uintp(line * step), step, count, coefficients, target, width)
             line += count
-            coefficients += np.uintp(8 * SUMS * count)
-        for i in range(min(SUMS, rank * k - row)):
+            coefficients += np.uintp(8 * CUBIC_SUMS * count)
+        for i in range(min(CUBIC_SUMS, rank * k - row)):
             a, j = (row + i) // k, (row + i) % k
             for r in range(width):
                 totals[j, r] += tile[a, r] * room[i, r]
 
 
 def _weighing(precision: Precision, vectors: int) -> Callable[..., Any]:
-    """An instruction: target[i] += sum_l weights[l, i] source[l], i < SUMS, vectors of rows.
+    """An instruction: target[i] += sum_l weights[l, i] source[l], i < CUBIC_SUMS, vectors of rows.
 
     Addresses; lines of source and target are `step` bytes apart.
     """
@@ -140,10 +150,10 @@ def _weighing(precision: Precision, vectors: int) -> Callable[..., Any]:
     @instruction(types.void(address, size, size, address, address))
     def weigh(builder: Any, source: Any, step: Any, count: Any, weights: Any, target: Any) -> None:
         code, i64, each = Code(builder, precision), step.type, precision.size
-        totals = [[code.variable() for _ in range(vectors)] for _ in range(SUMS)]
+        totals = [[code.variable() for _ in range(vectors)] for _ in range(CUBIC_SUMS)]
         with cgutils.for_range(builder, count) as loop:
             products = code.vectors(builder.add(source, builder.mul(loop.index, step)), vectors)
-            place = builder.add(weights, builder.mul(loop.index, i64(each * SUMS)))
+            place = builder.add(weights, builder.mul(loop.index, i64(each * CUBIC_SUMS)))
             for i, own in enumerate(totals):
                 weight = code.spread(builder.add(place, i64(each * i)))
                 for total, product in zip(own, products, strict=True):
@@ -157,19 +167,19 @@ def _weighing(precision: Precision, vectors: int) -> Callable[..., Any]:
 
 
 def weigher(name: str, precision: Precision) -> Callable[..., None]:
-    """(source, step, count, weights, target, width): add weighted lines to SUMS lines.
+    """(source, step, count, weights, target, width): add weighted lines to CUBIC_SUMS lines.
 
     For `width` rows, a multiple of the lanes; addresses, as `_weighing` takes them.
     """
-    wide, narrow = _weighing(precision, VECTORS), _weighing(precision, 1)
+    wide, narrow = _weighing(precision, CUBIC_VECTORS), _weighing(precision, 1)
     size, lanes = precision.size, precision.lanes
 
     def weigh(source: Any, step: int, count: int, weights: Any, target: Any, width: int) -> None:
         r = 0
-        while r + lanes * VECTORS <= width:
+        while r + lanes * CUBIC_VECTORS <= width:
             here = np.uintp(size * r)
             wide(source + here, step, count, weights, target + here)
-            r += lanes * VECTORS
+            r += lanes * CUBIC_VECTORS
         while r < width:
             here = np.uintp(size * r)
             narrow(source + here, step, count, weights, target + here)

@@ -17,7 +17,14 @@ from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
 from kernelite.backends.cpu.kernels.compiling import ArrayType, KernelSource
-from kernelite.backends.cpu.kernels.objects import HEAD, OBJECTS, SERVER, SHARE, TABLE, WORDS
+from kernelite.backends.cpu.kernels.objects import (
+    HEADER_BYTES,
+    OBJECTS,
+    SERVER,
+    SHARE,
+    TABLE,
+    WORDS,
+)
 
 __all__ = ["Entry", "SharedEntry", "numba_type", "pool_text"]
 
@@ -209,7 +216,7 @@ class Entry:
 
     def is_a(self, one: Any, name: str) -> Any:
         """Whether an object is of a type, and of none that is derived from it."""
-        kind = self.field(one, HEAD - 8, self.i64)
+        kind = self.field(one, HEADER_BYTES - 8, self.i64)
         return self.builder.icmp_unsigned("==", kind, self.known(name))
 
     def number(self, one: Any, kind: Any) -> Any:
@@ -217,7 +224,7 @@ class Entry:
         builder = self.builder
         if kind.startswith("float"):
             self.go_on_if(builder.or_(self.is_a(one, "float"), self.is_a(one, "float of NumPy")))
-            value = self.field(one, HEAD, ir.DoubleType())
+            value = self.field(one, HEADER_BYTES, ir.DoubleType())
             return builder.fptrunc(value, ir.FloatType()) if kind == "float32" else value
         address = builder.ptrtoint(one, self.i64)
         if kind == "boolean":
@@ -238,11 +245,11 @@ class Entry:
         builder, i32 = self.builder, ir.IntType(32)
         self.go_on_if(self.is_a(one, "array"))
         flags = i32(_CONTIGUOUS | _ALIGNED | (_WRITEABLE if kind.writable else 0))
-        held = builder.and_(self.field(one, HEAD + 48, i32), flags)
+        held = builder.and_(self.field(one, HEADER_BYTES + 48, i32), flags)
         good = builder.icmp_unsigned("==", held, flags)
-        n_dims = self.field(one, HEAD + 8, i32)
+        n_dims = self.field(one, HEADER_BYTES + 8, i32)
         good = builder.and_(good, builder.icmp_unsigned("==", n_dims, i32(kind.n_dims)))
-        dtype = self.field(one, HEAD + 40, self.i64)
+        dtype = self.field(one, HEADER_BYTES + 40, self.i64)
         same = builder.icmp_unsigned("==", dtype, self.known(kind.dtype))
         self.go_on_if(builder.and_(good, same))
         return self.view(one, kind)
@@ -252,7 +259,7 @@ class Entry:
         builder, seen = self.builder, numba_type(kind)
         data_type = self.context.get_data_type(seen.dtype)
         size = self.context.get_abi_sizeof(data_type)
-        dimensions = self.field(one, HEAD + 16, self.i64.as_pointer())
+        dimensions = self.field(one, HEADER_BYTES + 16, self.i64.as_pointer())
         shape = [builder.load(builder.gep(dimensions, [self.i64(n)])) for n in range(kind.n_dims)]
         strides: list[Any] = []
         step = self.i64(size)
@@ -260,7 +267,7 @@ class Entry:
             strides.insert(0, step)
             step = builder.mul(step, length)
         view = make_array(seen)(self.context, builder)
-        data = self.field(one, HEAD, data_type.as_pointer())
+        data = self.field(one, HEADER_BYTES, data_type.as_pointer())
         populate_array(view, data, shape, strides, size, None)
         return view._getvalue()
 

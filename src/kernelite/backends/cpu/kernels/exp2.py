@@ -26,15 +26,27 @@ wherever x is.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelite.backends.cpu.kernels.compiling import cgutils, ir, wide_vectors
 
-__all__ = ["DOUBLE", "QUICK", "QUICKEST", "SINGLE", "VECTORS", "WIDE", "Code", "Precision"]
+__all__ = [
+    "DOUBLE",
+    "LOG2_E",
+    "PANEL_VECTORS",
+    "QUICK",
+    "QUICKEST",
+    "SINGLE",
+    "WIDE",
+    "Code",
+    "Precision",
+]
 
 WIDE = wide_vectors()
-VECTORS = 4  # of centers in a panel
+LOG2_E = math.log2(math.e)
+PANEL_VECTORS = 4  # of centers in a panel
 HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 ROUNDER_BITS = 0x4338000000000000  # of 1.5 2^52: whole numbers added to these are added to it
 LARGEST_EXPONENTS = {4: 126.0, 8: 1022.0}  # of 2^y, by the bytes of a number
@@ -94,7 +106,7 @@ class Precision:
     @property
     def panel(self) -> int:
         """Centers of a panel."""
-        return VECTORS * self.lanes
+        return PANEL_VECTORS * self.lanes
 
     @property
     def real(self) -> Any:

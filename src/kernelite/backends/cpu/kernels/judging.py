@@ -25,7 +25,7 @@ from kernelite.backends.cpu.kernels.compiling import (
     types,
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
-from kernelite.series.rounding import SAFETY, TINY, UNIT
+from kernelite.series.rounding import LOST_TERMS, SAFETY, UNIT
 
 __all__ = [
     "ROWS_PER_THREAD",
@@ -231,7 +231,7 @@ def damp_rows(
                 rounding = E * size * relative if E > 0.0 else 0.0
                 rounding += 4.0 * UNIT * (abs(intercept[j]) + abs(out))
                 total = E * own * (1.0 + 1e-12) if E > 0.0 else 0.0
-                total += SAFETY * rounding + TINY * (1.0 + size + own)
+                total += SAFETY * rounding + LOST_TERMS * (1.0 + size + own)
                 bounds[i, j] = np.inf if np.isnan(total) else total
 
 

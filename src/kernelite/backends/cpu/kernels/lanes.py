@@ -18,14 +18,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kernelite.backends.cpu.kernels.exp2 import Code
+from kernelite.backends.cpu.kernels.exp2 import LOG2_E, Code
 from kernelite.support.errors import KerneliteError
 
 __all__ = ["LaneOps", "Lanes", "traceable"]
 
-LOG2_E, LN2 = 1.4426950408889634, 0.6931471805599453
+LN2 = 0.6931471805599453
 LEAST_EXPONENT = -708.0 * LOG2_E  # from here on exp is zero, as it nearly is: labels may hang on it
-LARGEST_EXPONENT = 1023.99
+LARGEST_POWER = 1023.99
 LARGEST_SUMMAND = 1e300  # to which 1 may be added without overflow
 LARGEST_TURNS = 2.0**50  # half turns of an angle, from which on they have no fraction
 # sin(pi f) / f in powers of f^2, of least error for |f| <= 1/2: 0.4 u relatively.
@@ -160,7 +160,7 @@ class LaneOps:
         y = (x * LOG2_E).value
         near = builder.fcmp_ordered(">", y, code.all_lanes(LEAST_EXPONENT))
         # Vectors of 512 bits have an instruction that overflows to infinity by itself.
-        y = y if code.precision.pieces else code.at_most(y, LARGEST_EXPONENT)
+        y = y if code.precision.pieces else code.at_most(y, LARGEST_POWER)
         found = code.exp2_inside(y)
         return Lanes(self, builder.select(near, found, code.all_lanes(0.0)))
 

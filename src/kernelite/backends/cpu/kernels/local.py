@@ -35,7 +35,7 @@ STEP, GROWTH = 1.0, 1.25  # by how much the threshold rises, and that rise itsel
 UNDERFLOW = 745.0  # exp of less is zero
 
 
-BY_ROW = ("rows", "scores", "magnitudes", "left_out", "counts")
+LOCAL_BY_ROW = ("rows", "scores", "magnitudes", "left_out", "counts")
 
 
 def all_kernels() -> list[Callable[..., None]]:
@@ -85,7 +85,7 @@ def local_kernel(width: int) -> Callable[..., None]:
                 sums[output, j] += value
                 sizes[output, j] += abs(value)
 
-    @kernel(name=f"local_sums_{width}", by_row=BY_ROW)
+    @kernel(name=f"local_sums_{width}", by_row=LOCAL_BY_ROW)
     def local_sums(
         rows: Matrix,
         centers: Blocks,

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "DTYPES",
-    "HEAD",
+    "ARRAY_DTYPES",
+    "HEADER_BYTES",
     "OBJECTS",
     "POOL",
     "SERVER",
@@ -28,14 +28,14 @@ __all__ = [
     "why_unlike",
 ]
 
-HEAD = 16  # bytes: a count and a type
+HEADER_BYTES = 16  # bytes: a count and a type
 TABLE = "kernelite_objects"  # a library's variable: where objects and functions are in this process
 SERVER, SHARE = "kernelite_serve", "kernelite_share"  # its functions for the pool of threads
-DTYPES = (
+ARRAY_DTYPES = (
     *("float64", "float32", "int8", "int16", "int32", "int64"),
     *("uint8", "uint16", "uint32", "uint64", "bool"),
 )
-FUNCTIONS = (
+RUNTIME_FUNCTIONS = (
     *("PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_NoMemory"),
     *("PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_Vectorcall"),
 )
@@ -43,7 +43,7 @@ SYSTEM = ("sem_wait", "sem_post")  # functions of the C library
 # Whose addresses the table holds.
 OBJECTS = (
     *("array", "float", "float of NumPy", "int", "True", "False"),
-    *(*DTYPES, *FUNCTIONS, *SYSTEM, "pool"),
+    *(*ARRAY_DTYPES, *RUNTIME_FUNCTIONS, *SYSTEM, "pool"),
 )
 # The memory of `pool`, in words of eight bytes: two semaphores of four words, the function and its
 # argument, how many helpers may still begin, and whether a call has the threads.
@@ -54,8 +54,8 @@ ctypes.pythonapi.Py_IncRef(ctypes.py_object(POOL))  # threads sleep in it until 
 
 def object_table() -> Any:
     """The addresses of `OBJECTS` in this process."""
-    objects = (np.ndarray, float, np.float64, int, True, False, *map(np.dtype, DTYPES))
-    functions = [getattr(ctypes.pythonapi, name) for name in FUNCTIONS]
+    objects = (np.ndarray, float, np.float64, int, True, False, *map(np.dtype, ARRAY_DTYPES))
+    functions = [getattr(ctypes.pythonapi, name) for name in RUNTIME_FUNCTIONS]
     # Elsewhere nobody waits: see `pool`.
     here = ctypes.CDLL(None) if sys.platform == "linux" else None
     functions += [here and getattr(here, name) for name in SYSTEM]
@@ -67,18 +67,18 @@ def why_unlike() -> str | None:
     """Why objects are not what compiled code takes them for; None if they are."""
     reason = "objects of this Python and NumPy are laid out in another way"
     for number in (1.5, np.float64(2.5)):
-        if number.__sizeof__() < HEAD + 8:
+        if number.__sizeof__() < HEADER_BYTES + 8:
             return reason
-        kind = ctypes.c_void_p.from_address(id(number) + HEAD - 8).value
+        kind = ctypes.c_void_p.from_address(id(number) + HEADER_BYTES - 8).value
         if kind != id(type(number)):
             return reason
-        if ctypes.c_double.from_address(id(number) + HEAD).value != number:
+        if ctypes.c_double.from_address(id(number) + HEADER_BYTES).value != number:
             return reason
     probe = np.zeros((3, 5))
-    if np.ndarray.__basicsize__ < HEAD + 56:
+    if np.ndarray.__basicsize__ < HEADER_BYTES + 56:
         return reason
-    words = (ctypes.c_void_p * 7).from_address(id(probe) + HEAD - 8)
-    nd, flags = (ctypes.c_int.from_address(id(probe) + HEAD + at).value for at in (8, 48))
+    words = (ctypes.c_void_p * 7).from_address(id(probe) + HEADER_BYTES - 8)
+    nd, flags = (ctypes.c_int.from_address(id(probe) + HEADER_BYTES + at).value for at in (8, 48))
     kept = 0x1 | 0x100 | 0x400  # contiguous, aligned, writable
     if (words[0], words[1], nd) != (id(np.ndarray), probe.ctypes.data, 2) or not words[3]:
         return reason

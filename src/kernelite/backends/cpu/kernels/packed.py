@@ -28,8 +28,8 @@ from kernelite.backends.cpu.kernels.compiling import (
     types,
 )
 from kernelite.backends.cpu.kernels.cubic import (
+    CUBIC_SUMS,
     PARTIAL,
-    SUMS,
     JitCubic,
     add_cubic,
     prepare_cubic,
@@ -37,14 +37,14 @@ from kernelite.backends.cpu.kernels.cubic import (
     weigher,
 )
 from kernelite.backends.cpu.kernels.exp2 import DOUBLE, SINGLE, Code
-from kernelite.backends.cpu.kernels.tiles import TILE, aligned, load_tile
+from kernelite.backends.cpu.kernels.tiles import TILE_HEIGHT, aligned, load_tile
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray
 
 __all__ = ["LANES", "PackedCubic", "linear_rows", "linear_weights", "single_packed"]
 
 LANES, SINGLE_LANES = DOUBLE.lanes, SINGLE.lanes
-ROWS = 4  # whose products are summed up at once, in registers
+PACKED_ROWS = 4  # whose products are summed up at once, in registers
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +79,14 @@ def packed_kernel(rows: Matrix, zeros: Vector, weights: Matrix, out: OutMatrix) 
     m, d = rows.shape
     k, rank = out.shape[1], d + 1
     tall, lines = (rank + 3) // 4 * 4, product_lines(rank)
-    height = tall + lines + SUMS + k
-    room = aligned(height * TILE).reshape(height, TILE)
+    height = tall + lines + CUBIC_SUMS + k
+    room = aligned(height * TILE_HEIGHT).reshape(height, TILE_HEIGHT)
     room[:tall] = 0.0
     tile, rest = room[:tall], tall
     products, rest = room[rest : rest + lines], rest + lines
-    sums, totals = room[rest : rest + SUMS], room[rest + SUMS :]
-    for start in range(0, m, TILE):
-        count = min(TILE, m - start)
+    sums, totals = room[rest : rest + CUBIC_SUMS], room[rest + CUBIC_SUMS :]
+    for start in range(0, m, TILE_HEIGHT):
+        count = min(TILE_HEIGHT, m - start)
         width = (count + 7) // 8 * 8
         load_tile(rows, start, count, zeros, tile)
         tile[d, :width] = 1.0
@@ -114,37 +114,37 @@ def single_packed(
     m, d = rows.shape
     rank = d + 1
     tall, lines = (rank + 3) // 4 * 4, product_lines(rank)
-    tile = aligned(tall * TILE).reshape(tall, TILE)
+    tile = aligned(tall * TILE_HEIGHT).reshape(tall, TILE_HEIGHT)
     tile[:] = 0.0
-    single = np.empty((rank + lines + SUMS, TILE), np.float32)
+    single = np.empty((rank + lines + CUBIC_SUMS, TILE_HEIGHT), np.float32)
     z, products, sums = single[:rank], single[rank : rank + lines], single[rank + lines :]
-    step = 4 * TILE
+    step = 4 * TILE_HEIGHT
     source, target = np.uintp(products.ctypes.data), np.uintp(sums.ctypes.data)
-    for start in range(0, m, TILE):
-        count = min(TILE, m - start)
+    for start in range(0, m, TILE_HEIGHT):
+        count = min(TILE_HEIGHT, m - start)
         width = (count + SINGLE_LANES - 1) // SINGLE_LANES * SINGLE_LANES
         load_tile(rows, start, count, zeros, tile)
         tile[d] = 1.0
         for a in range(rank):
-            for r in range(TILE):
+            for r in range(TILE_HEIGHT):
                 z[a, r] = tile[a, r]
         line = 0
         for b in range(rank):
             for c in range(b, rank):
-                for r in range(TILE):
+                for r in range(TILE_HEIGHT):
                     products[line, r] = z[b, r] * z[c, r]
                 line += 1
         out[start : start + count] = 0.0
         coefficients = np.uintp(weights.ctypes.data)
-        for first in range(0, rank, SUMS):
+        for first in range(0, rank, CUBIC_SUMS):
             sums[:] = np.float32(0.0)
             line = first * rank - first * (first - 1) // 2
             while line < lines:
                 some = min(PARTIAL, lines - line)
                 _weigh(source + np.uintp(line * step), step, some, coefficients, target, width)
                 line += some
-                coefficients += np.uintp(4 * SUMS * some)
-            for i in range(min(SUMS, rank - first)):
+                coefficients += np.uintp(4 * CUBIC_SUMS * some)
+            for i in range(min(CUBIC_SUMS, rank - first)):
                 for r in range(count):
                     out[start + r] += tile[first + i, r] * sums[i, r]
 
@@ -209,7 +209,7 @@ def _products(rows: int) -> Callable[..., Any]:
     return run
 
 
-_several, _one = _products(ROWS), _products(1)
+_several, _one = _products(PACKED_ROWS), _products(1)
 
 
 @kernel(by_row=("rows", "scores", "squares"))
@@ -224,8 +224,8 @@ def linear_rows(
     step, last, count = 8 * d, 8 * (d - LANES), d // LANES
     z, w = np.uintp(rows.ctypes.data), np.uintp(weights.ctypes.data)
     s, q = np.uintp(scores.ctypes.data), np.uintp(squares.ctypes.data)
-    whole = m // ROWS * ROWS
-    for i in range(0, whole, ROWS):
+    whole = m // PACKED_ROWS * PACKED_ROWS
+    for i in range(0, whole, PACKED_ROWS):
         here, there = z + np.uintp(i * step), np.uintp(8 * i)
         _several(here, step, count, last, w, s + there, q + there)
     for i in range(whole, m):

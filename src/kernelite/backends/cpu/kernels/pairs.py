@@ -42,7 +42,7 @@ from kernelite.backends.cpu.kernels.panels import value_entries, value_rows
 __all__ = ["walk_entries", "walk_rows"]
 
 _LANES, _SEVERAL = SINGLE.lanes, SINGLE.rows
-SPARE = TURN * _LANES  # entries by which a class's coefficients may be padded
+PAIR_PADDING = TURN * _LANES  # entries by which a class's coefficients may be padded
 _CUT = 1e-30  # infinite errors of a class without centers must not become NaN
 
 
@@ -319,7 +319,7 @@ def walk_rows(
     classes, model = (starts, offsets, coefficients, lines), (offset, fixed, terms, relative)
     rules, out = (most, ties_to_first), (winners, leads)
     tall = max(1, min(tall, len(rows)))
-    weights, values = chain_weights(order, rows.shape[1]), _room(tall, len(exponents), SPARE)
+    weights, values = chain_weights(order, rows.shape[1]), _room(tall, len(exponents), PAIR_PADDING)
     w, shifts = np.empty((tall, len(order)), np.float32), np.empty(tall, np.float32)
     norms = np.empty((tall, 2))
     for first in range(0, len(rows), tall):
@@ -354,7 +354,7 @@ def walk_entries(
     leads: OutVector,
 ) -> None:
     """As `walk_rows` for rows given by their entries."""
-    values = _room(min(tall, len(shifts)), len(exponents), SPARE)  # none where no rows are
+    values = _room(min(tall, len(shifts)), len(exponents), PAIR_PADDING)  # none where no rows are
     classes, model = (starts, offsets, coefficients, lines), (offset, fixed, terms, relative)
     rules, out = (most, ties_to_first), (winners, leads)
     for first in range(0, len(shifts), tall):

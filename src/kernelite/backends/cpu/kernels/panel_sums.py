@@ -38,7 +38,7 @@ from kernelite.backends.cpu.kernels.panels import SUMS, sigmoid_sums, single_ent
 __all__ = ["SCORES", "entry_scores", "finish", "growth", "sigmoid_scores", "sparse_scores"]
 
 BY_ROW = ("rows", "scores", "bounds", "squares")
-TILE_ROWS = 240  # whole numbers of what kernels take at once: 3, 4 or 6
+SUM_ROWS = 240  # whole numbers of what kernels take at once: 3, 4 or 6
 ENTRY_ROWS = 4096  # of a few entries each: panels are read once for all of them
 
 
@@ -112,12 +112,12 @@ def _over_tiles(name: str, precision: Precision) -> Callable[..., None]:
         bounds: Any,
         squares: Any,
     ) -> None:
-        tall = min(TILE_ROWS, len(rows))
+        tall = min(SUM_ROWS, len(rows))
         w, shifts = np.empty((tall, len(order)), dtype), np.empty(tall, dtype)
         norms, sums = np.empty((tall, 2)), np.empty((tall, len(starts) - 1))
         weights = chain_weights(order, rows.shape[1])
         fixed, out = (signs, terms, constants), (scores, bounds, squares)
-        for first in range(0, len(rows), TILE_ROWS):
+        for first in range(0, len(rows), SUM_ROWS):
             count = min(tall, len(rows) - first)
             ready_rows(rows[first : first + count], point, order, weights, g, w, shifts, norms)
             sums_of(w[:count], shifts, panels, exponents, starts, sums)
@@ -166,12 +166,12 @@ def sigmoid_scores(
 
     `fused_sigmoid` derives the bounds, and says what terms (B, 4) and constants (8,) are.
     """
-    tall, origin = min(TILE_ROWS, len(rows)), np.zeros(rows.shape[1])
+    tall, origin = min(SUM_ROWS, len(rows)), np.zeros(rows.shape[1])
     w, shifts = np.empty((tall, len(order)), np.float32), np.empty(tall, np.float32)
     norms, sums = np.empty((tall, 2)), np.empty((tall, len(starts) - 1))
     chains = chain_weights(order, rows.shape[1])
     total, shift, intercept, constant, relative, slope, steady, most = constants
-    for first in range(0, len(rows), TILE_ROWS):
+    for first in range(0, len(rows), SUM_ROWS):
         count = min(tall, len(rows) - first)
         ready_rows(rows[first : first + count], origin, order, chains, 0.0, w, shifts, norms)
         shifts[:count] = shift
@@ -211,13 +211,13 @@ def entry_scores(
     squares: OutVector,
 ) -> None:
     """As `SCORES`, for dense rows of which few features are off the point."""
-    tall = min(TILE_ROWS, len(rows))
+    tall = min(SUM_ROWS, len(rows))
     indptr, most = np.empty(tall + 1, np.int64), tall * len(order)
     indices, data = np.empty(most, np.int32), np.empty(most, np.float32)
     shifts, norms = np.empty(tall, np.float32), np.empty((tall, 2))
     sums = np.empty((tall, len(starts) - 1))
     fixed, out = (signs, terms, constants), (scores, bounds, squares)
-    for first in range(0, len(rows), TILE_ROWS):
+    for first in range(0, len(rows), SUM_ROWS):
         count = min(tall, len(rows) - first)
         part = rows[first : first + count]
         ready_entries(part, point, order, g, least, indptr, indices, data, shifts, norms)

@@ -32,12 +32,12 @@ from kernelite.backends.cpu.kernels.exp2 import DOUBLE, Code
 from kernelite.backends.cpu.kernels.panel_rows import chain_weights, ready_rows
 from kernelite.backends.cpu.kernels.panels import over_rows
 
-__all__ = ["CENTERS", "LANES", "several_scores"]
+__all__ = ["VALUE_CENTERS", "VALUE_LANES", "several_scores"]
 
-CENTERS = 512  # whose kernel values are kept at a time; no run is longer
-TILE_ROWS = 48  # with them, 200 kB of kernel values
+VALUE_CENTERS = 512  # whose kernel values are kept at a time; no run is longer
+VALUE_ROWS = 48  # with them, 200 kB of kernel values
 SEVERAL = 8  # rows that meet a center's coefficients in registers
-LANES = DOUBLE.lanes  # outputs that are summed up at a time
+VALUE_LANES = DOUBLE.lanes  # outputs that are summed up at a time
 DOUBLE_PANEL = DOUBLE.panel  # centers
 
 _kernel_values = helper(over_rows("kernel_values", DOUBLE, summed=False))
@@ -89,7 +89,7 @@ def _add_run(
     tile, first = at
     k = np.uintp(values.ctypes.data) + np.uintp(8 * (start - tile))
     whole = count // SEVERAL * SEVERAL
-    for column in range(0, wide, LANES):
+    for column in range(0, wide, VALUE_LANES):
         a = np.uintp(weights.ctypes.data) + np.uintp(8 * (start * wide + column))
         out = np.uintp(sums.ctypes.data) + np.uintp(8 * (first + column))
         for i in range(0, whole, SEVERAL):
@@ -121,22 +121,26 @@ def several_scores(
 
     Parameters besides those of `panel_sums.SCORES`: the first center of each run and the end of the
     last, (R + 1,); where each run's sums begin, (R,); coefficients (n, wide), wide a multiple of
-    LANES; where the sums of each output are, (k,), and the second ones, below 0 where there are
-    none.
+    VALUE_LANES; where the sums of each output are, (k,), and the second ones, below 0 where there
+    are none.
     """
-    tall, length = min(TILE_ROWS, len(rows)), len(order)
+    tall, length = min(VALUE_ROWS, len(rows)), len(order)
     # A class without centers has no run, but its outputs have their place: zeros.
     width = max(columns.max() + weights.shape[1], firsts.max() + 1, seconds.max() + 1)
     w, shifts = np.empty((tall, length)), np.empty(tall)
-    norms, values, sums = np.empty((tall, 2)), np.empty((tall, CENTERS)), np.empty((tall, width))
+    norms, values, sums = (
+        np.empty((tall, 2)),
+        np.empty((tall, VALUE_CENTERS)),
+        np.empty((tall, width)),
+    )
     each, one = chain_weights(order, rows.shape[1]), np.zeros(2, np.int64)
-    for first in range(0, len(rows), TILE_ROWS):
+    for first in range(0, len(rows), VALUE_ROWS):
         count = min(tall, len(rows) - first)
         ready_rows(rows[first : first + count], point, order, each, g, w, shifts, norms)
         sums[:count] = 0.0
         run = 0
-        for tile in range(0, len(exponents), CENTERS):
-            end = min(tile + CENTERS, len(exponents))
+        for tile in range(0, len(exponents), VALUE_CENTERS):
+            end = min(tile + VALUE_CENTERS, len(exponents))
             one[1] = (end - tile) // DOUBLE_PANEL
             lines, c = panels[tile * length : end * length], exponents[tile:end]
             _kernel_values(w[:count], shifts, lines, c, one, values)

@@ -26,10 +26,10 @@ from kernelite.backends.cpu.kernels.compiling import (
 )
 from kernelite.backends.cpu.kernels.exp2 import (
     DOUBLE,
+    PANEL_VECTORS,
     QUICK,
     QUICKEST,
     SINGLE,
-    VECTORS,
     Code,
     Precision,
 )
@@ -54,7 +54,7 @@ def row_products(
     sums = [[code.variable(start) for start in line] for line in first]
     with cgutils.for_range(builder, count) as loop:
         at = builder.add(panel, builder.mul(loop.index, i64(size * code.precision.panel)))
-        x = code.vectors(at, VECTORS)
+        x = code.vectors(at, PANEL_VECTORS)
         entry = builder.add(where, builder.mul(loop.index, i64(size)))
         for line in sums:
             w = code.spread(entry)
@@ -118,11 +118,11 @@ def _over_panels(
             here = builder.add(panel, builder.mul(loop.index, panel_step))
             across = builder.mul(loop.index, i64(size * precision.panel))
             # Doubles have digits to spare for sums that begin with c + r, which is faster.
-            early, zero = size == 8 and not sigmoid, [code.all_lanes(0.0)] * VECTORS
-            c = code.vectors(builder.add(exponents, across), VECTORS) if early else zero
+            early, zero = size == 8 and not sigmoid, [code.all_lanes(0.0)] * PANEL_VECTORS
+            c = code.vectors(builder.add(exponents, across), PANEL_VECTORS) if early else zero
             first = [[builder.fadd(one, r) for one in c] if early else c for r in shift]
             found = products(code, first, where, step, count, here)
-            c = c if early else code.vectors(builder.add(exponents, across), VECTORS)
+            c = c if early else code.vectors(builder.add(exponents, across), PANEL_VECTORS)
             place = builder.add(out, across)
             for line, r, total in zip(found, shift, totals, strict=True):
                 y: list[Any] = [builder.load(product) for product in line]

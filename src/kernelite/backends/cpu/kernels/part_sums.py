@@ -14,12 +14,10 @@ import numpy as np
 from kernelite.backends.cpu.kernels.compiling import array_type, kernel
 from kernelite.backends.cpu.kernels.exp2 import QUICK, SINGLE, Precision
 from kernelite.backends.cpu.kernels.panel_rows import chain_weights, ready_rows
-from kernelite.backends.cpu.kernels.panel_sums import finish
+from kernelite.backends.cpu.kernels.panel_sums import SUM_ROWS, finish
 from kernelite.backends.cpu.kernels.panels import SUMS
 
 __all__ = ["PART_SCORES"]
-
-TILE_ROWS = 240  # as of `panel_sums`
 
 
 def _over_parts(name: str, precision: Precision) -> Callable[..., None]:
@@ -42,13 +40,13 @@ def _over_parts(name: str, precision: Precision) -> Callable[..., None]:
         scores: Any,
         bounds: Any,
     ) -> None:
-        tall, length = min(TILE_ROWS, len(rows)), len(order)
+        tall, length = min(SUM_ROWS, len(rows)), len(order)
         w, shifts = np.empty((tall, length), dtype), np.empty(tall, dtype)
         norms, squares = np.empty((tall, 2)), np.empty(0)
         own, off = np.empty((tall, 1)), np.empty((tall, 1))
         size = np.empty((tall, scores.shape[1]))
         weights = chain_weights(order, rows.shape[1])
-        for first in range(0, len(rows), TILE_ROWS):
+        for first in range(0, len(rows), SUM_ROWS):
             count = min(tall, len(rows) - first)
             ready_rows(rows[first : first + count], point, order, weights, 1.0, w, shifts, norms)
             scores[first : first + count] = 0.0

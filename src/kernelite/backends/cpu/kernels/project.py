@@ -24,11 +24,19 @@ from kernelite.backends.cpu.kernels.tiles import (
 )
 from kernelite.data.rows.inputs import FloatArray
 
-__all__ = ["LANES", "ROWS", "SLICE", "group_sizes", "lay_out", "project_entries", "project_rows"]
+__all__ = [
+    "PROJECT_LANES",
+    "PROJECT_ROWS",
+    "SLICE",
+    "group_sizes",
+    "lay_out",
+    "project_entries",
+    "project_rows",
+]
 
-# As many registers as a core has: room for GROUP * ROWS sums and operands.
-LANES = DOUBLE.lanes
-ROWS = LANES  # taken at once
+# As many registers as a core has: room for GROUP * PROJECT_ROWS sums and operands.
+PROJECT_LANES = DOUBLE.lanes
+PROJECT_ROWS = PROJECT_LANES  # taken at once
 GROUP = 3  # vectors of columns whose sums are in registers at once
 SLICE = 256  # features at a time, so that the shifted rows stay in the first cache
 _ADDRESS, _SIZE = types.uintp, types.intp
@@ -39,10 +47,10 @@ def group_sizes(n_columns: int) -> NDArray[np.int64]:
 
     Examples
     --------
-    >>> [group_sizes(LANES * vectors).tolist() for vectors in (1, 3, 4, 5)]
+    >>> [group_sizes(PROJECT_LANES * vectors).tolist() for vectors in (1, 3, 4, 5)]
     [[1], [3], [2, 2], [3, 2]]
     """
-    left = -(-n_columns // LANES)
+    left = -(-n_columns // PROJECT_LANES)
     sizes = []
     while left:
         size = 2 if left == GROUP + 1 else min(left, GROUP)
@@ -56,19 +64,19 @@ def lay_out(matrix: FloatArray) -> FloatArray:
 
     Examples
     --------
-    >>> lay_out(np.ones((3, 2))).shape == (3 * LANES,)
+    >>> lay_out(np.ones((3, 2))).shape == (3 * PROJECT_LANES,)
     True
     """
     d, n_columns = matrix.shape
     sizes = group_sizes(n_columns)
-    wide = np.zeros((d, LANES * int(sizes.sum())))
+    wide = np.zeros((d, PROJECT_LANES * int(sizes.sum())))
     wide[:, :n_columns] = matrix
-    parts = np.split(wide, LANES * np.cumsum(sizes)[:-1], axis=1)
+    parts = np.split(wide, PROJECT_LANES * np.cumsum(sizes)[:-1], axis=1)
     return np.concatenate([part.ravel() for part in parts])
 
 
 def _shifting(to_u: Change) -> Callable[..., Any]:
-    """An instruction: target[i] = u of source[i] for ROWS rows, LANES entries at a time.
+    """An instruction: target[i] = u of source[i] for PROJECT_ROWS rows, a vector at a time.
 
     Squares of u are added to `room`. Addresses; the steps between source rows and between lines of
     `way` in bytes; target rows are SLICE entries apart.
@@ -86,9 +94,9 @@ def _shifting(to_u: Change) -> Callable[..., Any]:
         vectors: Any,
     ) -> None:
         code, i64 = Code(builder, DOUBLE), step.type
-        totals = [code.variable(kept) for kept in code.vectors(room, ROWS)]
+        totals = [code.variable(kept) for kept in code.vectors(room, PROJECT_ROWS)]
         with cgutils.for_range(builder, vectors) as loop:
-            at = builder.mul(loop.index, i64(8 * LANES))
+            at = builder.mul(loop.index, i64(8 * PROJECT_LANES))
 
             def line_of_way(number: int, at: Any = at) -> Any:
                 place = builder.add(way, builder.mul(way_step, i64(number)))
@@ -114,13 +122,13 @@ _map_rows_by_words = _shifting(map_by_two_words)
 def _ask_for(builder: Any, rows: Any, step: Any, j: Any) -> None:
     """Ask for vector j of the rows that come next, counted across rows: a little for each j."""
     i64 = step.type
-    line = builder.add(rows, builder.mul(builder.and_(j, i64(ROWS - 1)), step))
-    far = builder.mul(builder.lshr(j, i64(ROWS.bit_length() - 1)), i64(8 * LANES))
+    line = builder.add(rows, builder.mul(builder.and_(j, i64(PROJECT_ROWS - 1)), step))
+    far = builder.mul(builder.lshr(j, i64(PROJECT_ROWS.bit_length() - 1)), i64(8 * PROJECT_LANES))
     prefetch_line(builder, builder.add(line, far))
 
 
 def _projection(group: int) -> Callable[..., Any]:
-    """An instruction: y[i] += sum_j u[i, j] v[j] for ROWS rows and `group` vectors of columns."""
+    """An instruction: y[i] += sum_j u[i, j] v[j] of PROJECT_ROWS rows, `group` vectors wide."""
 
     @instruction(types.void(_ADDRESS, _SIZE, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _SIZE))
     def project(
@@ -134,10 +142,10 @@ def _projection(group: int) -> Callable[..., Any]:
         coming_step: Any,
     ) -> None:
         code, i64 = Code(builder, DOUBLE), step.type
-        places = [builder.add(target, builder.mul(step, i64(i))) for i in range(ROWS)]
+        places = [builder.add(target, builder.mul(step, i64(i))) for i in range(PROJECT_ROWS)]
         totals = [[code.variable(kept) for kept in code.vectors(at, group)] for at in places]
         with cgutils.for_range(builder, count) as loop:
-            at = builder.add(columns, builder.mul(loop.index, i64(8 * LANES * group)))
+            at = builder.add(columns, builder.mul(loop.index, i64(8 * PROJECT_LANES * group)))
             v = code.vectors(at, group)
             entry = builder.add(rows, builder.mul(loop.index, i64(8)))
             _ask_for(builder, coming, coming_step, loop.index)
@@ -165,7 +173,7 @@ def _entries_projection(group: int) -> Callable[..., Any]:
         with cgutils.for_range(builder, count) as loop:
             place = builder.add(indices, builder.mul(loop.index, i64(4)))
             index = builder.load(builder.inttoptr(place, i32.as_pointer()), align=4)
-            far = builder.mul(builder.sext(index, i64), i64(8 * LANES * group))
+            far = builder.mul(builder.sext(index, i64), i64(8 * PROJECT_LANES * group))
             x = code.spread(builder.add(entries, builder.mul(loop.index, i64(8))))
             lines = code.vectors(builder.add(columns, far), group)
             for total, v in zip(totals, lines, strict=True):
@@ -205,8 +213,8 @@ def project_entries(
             _entries_2(where, entries, stop - start, base, at)
         else:
             _entries_3(where, entries, stop - start, base, at)
-        base += np.uintp(8 * LANES * size * d)
-        at += np.uintp(8 * LANES * size)
+        base += np.uintp(8 * PROJECT_LANES * size * d)
+        at += np.uintp(8 * PROJECT_LANES * size)
 
 
 @helper
@@ -221,11 +229,12 @@ def project_rows(
     squares: FloatArray,
     y: FloatArray,
 ) -> None:
-    """y[i] = V'u and the sum of squares[i] = |u|^2 of rows[start + i], i < count <= ROWS.
+    """y[i] = V'u and the sum of squares[i] = |u|^2 of rows[start + i], i < count <= PROJECT_ROWS.
 
     `way` is p, of shape (1, d), or shift, scale, p (and low), of shape (3 or 4, d): u = x - p,
-    or ((x - shift) - low) scale - p. `buffer` has shape (ROWS, SLICE), `squares` (ROWS, LANES), `y`
-    (ROWS, n_columns), all are overwritten; rows from `count` on come out as if they were zero.
+    or ((x - shift) - low) scale - p. All of `buffer`
+    (PROJECT_ROWS, SLICE), `squares` (PROJECT_ROWS, PROJECT_LANES) and `y` (PROJECT_ROWS, n_columns)
+    are overwritten; rows from `count` on come out as if they were zero.
     """
     d = rows.shape[1]
     step, wide = 8 * d, 8 * y.shape[1]
@@ -234,20 +243,20 @@ def project_rows(
     first = np.uintp(rows.ctypes.data) + np.uintp(start * step)
     way_at, target = np.uintp(way.ctypes.data), np.uintp(buffer.ctypes.data)
     room, results = np.uintp(squares.ctypes.data), np.uintp(y.ctypes.data)
-    if count < ROWS:
+    if count < PROJECT_ROWS:
         buffer[:] = 0.0
     for begin in range(0, d, SLICE):
         features = min(SLICE, d - begin)
         whole = 0
-        if count == ROWS:
-            whole = features // LANES * LANES
+        if count == PROJECT_ROWS:
+            whole = features // PROJECT_LANES * PROJECT_LANES
             source, here = first + np.uintp(8 * begin), way_at + np.uintp(8 * begin)
             if len(way) == 1:
-                _shift_rows(source, step, here, step, target, room, whole // LANES)
+                _shift_rows(source, step, here, step, target, room, whole // PROJECT_LANES)
             elif len(way) == 3:
-                _map_rows(source, step, here, step, target, room, whole // LANES)
+                _map_rows(source, step, here, step, target, room, whole // PROJECT_LANES)
             else:
-                _map_rows_by_words(source, step, here, step, target, room, whole // LANES)
+                _map_rows_by_words(source, step, here, step, target, room, whole // PROJECT_LANES)
         for i in range(count):
             for j in range(whole, features):
                 x, at_j = rows[start + i, begin + j], begin + j
@@ -260,14 +269,14 @@ def project_rows(
                 buffer[i, j] = u
                 squares[i, 0] += u * u
         base, at = np.uintp(columns.ctypes.data), results
-        coming = first + np.uintp(ROWS * step + 8 * begin)
+        coming = first + np.uintp(PROJECT_ROWS * step + 8 * begin)
         for size in sizes:
-            v = base + np.uintp(8 * LANES * size * begin)
+            v = base + np.uintp(8 * PROJECT_LANES * size * begin)
             if size == 1:
                 _project_1(target, features, v, at, wide, coming, step)
             elif size == 2:
                 _project_2(target, features, v, at, wide, coming, step)
             else:
                 _project_3(target, features, v, at, wide, coming, step)
-            base += np.uintp(8 * LANES * size * d)
-            at += np.uintp(8 * LANES * size)
+            base += np.uintp(8 * PROJECT_LANES * size * d)
+            at += np.uintp(8 * PROJECT_LANES * size)

@@ -32,8 +32,8 @@ from kernelite.backends.cpu.kernels.compiling import (
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
 from kernelite.backends.cpu.kernels.judging import UNJUDGED, add_counts, judge_tile
 from kernelite.backends.cpu.kernels.tiles import (
-    LEAST_WORK,
-    TILE,
+    FORM_WORK,
+    TILE_HEIGHT,
     add_triangle,
     aligned,
     damp_tile,
@@ -45,7 +45,7 @@ from kernelite.backends.cpu.kernels.tiles import (
     triangle_blocks,
 )
 from kernelite.backends.cpu.threads import share_rows
-from kernelite.data.rows.inputs import DOUBLE, FloatArray
+from kernelite.data.rows.inputs import FLOAT64, FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import Bounded
 from kernelite.series.series import QuadraticForm
@@ -83,7 +83,7 @@ class JitForm:
     def least_rows(self) -> int:
         """Rows that are worth a thread."""
         work = 16.0 * self.blocks.shape[0] * self.blocks.shape[1] + 8.0 * len(self.point) + 32.0
-        return TILE * max(1, int(LEAST_WORK / work / TILE))
+        return TILE_HEIGHT * max(1, int(FORM_WORK / work / TILE_HEIGHT))
 
 
 def prepare(form: QuadraticForm) -> JitForm:
@@ -103,7 +103,7 @@ def prepare(form: QuadraticForm) -> JitForm:
     outputs[:, 0], outputs[:, 1] = form.constant, form.intercept
     outputs[:, 2 : 2 + d] = form.linear.T
     gamma = form.gamma if form.damped else 0.0
-    return JitForm(np.ascontiguousarray(form.point).view(DOUBLE), blocks, outputs, gamma)
+    return JitForm(np.ascontiguousarray(form.point).view(FLOAT64), blocks, outputs, gamma)
 
 
 def scores(
@@ -175,12 +175,12 @@ def form_kernel(
     n_open, outside, unknown = 0, 0, 0
     k = outputs.shape[0]
     features = (d + 3) // 4 * 4
-    room = aligned((features + 4) * TILE).reshape(features + 4, TILE)
+    room = aligned((features + 4) * TILE_HEIGHT).reshape(features + 4, TILE_HEIGHT)
     room[:] = 0.0
     tile, squares, exponentials = room[:features], room[features], room[features + 1]
     g, bound = room[features + 2], room[features + 3]
-    for start in range(0, m, TILE):
-        count = min(TILE, m - start)
+    for start in range(0, m, TILE_HEIGHT):
+        count = min(TILE_HEIGHT, m - start)
         width = (count + 7) // 8 * 8
         if len(way) == 4:
             load_words_tile(rows, start, count, way, tile)

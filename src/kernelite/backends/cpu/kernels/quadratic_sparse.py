@@ -42,7 +42,7 @@ from kernelite.backends.cpu.kernels.compiling import (
 )
 from kernelite.backends.cpu.kernels.densify import check_canonical
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
-from kernelite.backends.cpu.kernels.tiles import LEAST_WORK, TILE, aligned, damp_tile
+from kernelite.backends.cpu.kernels.tiles import FORM_WORK, TILE_HEIGHT, aligned, damp_tile
 from kernelite.backends.cpu.threads import share_out
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.program.bounded import Bounded
@@ -163,13 +163,13 @@ def sparse_kernel(
     """All rows between the first and the last of `starts`; the first malformed row, or -1."""
     m, d, k = len(starts) - 1, len(point), len(outputs)
     point_norm = math.sqrt(point_sq)
-    room = aligned((k + 4) * TILE).reshape(k + 4, TILE)
+    room = aligned((k + 4) * TILE_HEIGHT).reshape(k + 4, TILE_HEIGHT)
     room[:] = 0.0
     g, squares, reaches, exponentials, bound = room[4:], room[0], room[1], room[2], room[3]
     z, places = np.empty(d + 4), np.empty((3, d + 4), dtype=np.uint64)
     flat = blocks.reshape(k, blocks.shape[1] * 16)
-    for start in range(0, m, TILE):
-        count = min(TILE, m - start)
+    for start in range(0, m, TILE_HEIGHT):
+        count = min(TILE_HEIGHT, m - start)
         for r in range(count):
             row = start + r
             filled, square, product = _read_row(
@@ -181,21 +181,23 @@ def sparse_kernel(
             reaches[r] = square
             for j in range(k):
                 g[j, r] = _row_form(z, places, filled, flat, outputs, j)
-        for r in range(TILE):
+        for r in range(TILE_HEIGHT):
             norms = math.sqrt(reaches[r]) + point_norm
             reaches[r] = 1.0000001 * norms * norms
-        for r in range(TILE):
+        for r in range(TILE_HEIGHT):
             exponentials[r] = exp_nonpositive(-gamma * squares[r]) if gamma > 0.0 else 1.0
         for r in range(count):  # by slices they would be compared in shape: seconds to compile
             sq_norms[start + r], reach[start + r] = squares[r], reaches[r]
         for j in range(k):
             line, intercept = g[j], outputs[j, 1]
-            damp_tile(exponentials, TILE, intercept, line)
+            damp_tile(exponentials, TILE_HEIGHT, intercept, line)
             for r in range(count):
                 values[start + r, j] = line[r]
             if len(certificate) > 0:
                 numbers = certificate[j]
-                bound_tile(squares, reaches, exponentials, line, gamma, slack, numbers, TILE, bound)
+                bound_tile(
+                    squares, reaches, exponentials, line, gamma, slack, numbers, TILE_HEIGHT, bound
+                )
                 for r in range(count):
                     bounds[start + r, j] = bound[r]
     return -1
@@ -309,7 +311,9 @@ def scores_and_reach(
 def _least_rows(rows: csr_array, k: int) -> int:
     """Rows that are worth a thread."""
     filled = rows.nnz / max(rows.shape[0], 1)
-    return TILE * max(1, int(LEAST_WORK / 8 / (k * filled * filled + 8.0 * filled + 16.0) / TILE))
+    return TILE_HEIGHT * max(
+        1, int(FORM_WORK / 8 / (k * filled * filled + 8.0 * filled + 16.0) / TILE_HEIGHT)
+    )
 
 
 def replace_cancelled(

@@ -27,7 +27,7 @@ from kernelite.backends.cpu.kernels.compiling import (
     kernel,
     types,
 )
-from kernelite.backends.cpu.kernels.exp2 import DOUBLE, VECTORS, WIDE, Code
+from kernelite.backends.cpu.kernels.exp2 import DOUBLE, PANEL_VECTORS, WIDE, Code
 from kernelite.backends.cpu.kernels.lanes import LaneOps, Lanes
 from kernelite.machine import kernels
 from kernelite.machine.kernels import Kernel
@@ -35,7 +35,7 @@ from kernelite.machine.kernels import Kernel
 __all__ = ["PANEL", "all_kernels", "radial_kernel", "stand_in"]
 
 PANEL = DOUBLE.panel
-ROWS_AT_ONCE = 4 if WIDE else 2  # their sums and a line of the panel fill the registers
+RADIAL_ROWS_AT_ONCE = 4 if WIDE else 2  # their sums and a line of the panel fill the registers
 PANELS_PER_BLOCK = 512 // PANEL  # many rows meet them in turn; sums are added up lane by lane
 
 
@@ -52,10 +52,10 @@ def _distances(
 ) -> Any:
     """Variables with s for rows that lie `step` bytes apart: a list per row, one per vector."""
     builder, i64 = code.builder, count.type
-    sums = [[code.variable() for _ in range(VECTORS)] for _ in range(rows)]
+    sums = [[code.variable() for _ in range(PANEL_VECTORS)] for _ in range(rows)]
     with cgutils.for_range(builder, count) as loop:
         at = builder.add(panel, builder.mul(loop.index, i64(8 * PANEL)))
-        x = code.vectors(at, VECTORS)
+        x = code.vectors(at, PANEL_VECTORS)
         entry = builder.add(where, builder.mul(loop.index, i64(8)))
         for line in sums:
             z = code.spread(entry)
@@ -73,7 +73,7 @@ def _distances(
 def _add_weighted(code: Code, values: list[Any], weights: Any, total: Any) -> None:
     """total += the sum of vectors times weights, by halves: few roundings for each."""
     builder, sums = code.builder, []
-    for v in range(0, VECTORS, 2):
+    for v in range(0, PANEL_VECTORS, 2):
         first = builder.fmul(values[v], code.load(weights, v))
         sums.append(code.multiply_add(values[v + 1], code.load(weights, v + 1), first))
     both = builder.fadd(*sums)
@@ -161,7 +161,7 @@ def radial_kernel(
     and their number), what distances are multiplied with, the kernel's own number (or 0), and
     `out`: (m, 1), which sums are added to, or room for values, (m, number PANEL).
     """
-    several = _over_panels(kind, variant, ROWS_AT_ONCE, summed=summed)
+    several = _over_panels(kind, variant, RADIAL_ROWS_AT_ONCE, summed=summed)
     one = _over_panels(kind, variant, 1, summed=summed)
     across = 0 if summed else 8 * PANEL
 
@@ -177,13 +177,13 @@ def radial_kernel(
     ) -> None:
         m, d = rows.shape
         step, far = 8 * d, 8 * out.shape[1]
-        z, whole = np.uintp(rows.ctypes.data), m // ROWS_AT_ONCE * ROWS_AT_ONCE
+        z, whole = np.uintp(rows.ctypes.data), m // RADIAL_ROWS_AT_ONCE * RADIAL_ROWS_AT_ONCE
         for start in range(first, first + count, PANELS_PER_BLOCK):
             some = min(PANELS_PER_BLOCK, first + count - start)
             x = np.uintp(panels.ctypes.data) + np.uintp(start * PANEL * step)
             c = np.uintp(weights.ctypes.data) + np.uintp(start * PANEL * 8)
             to = np.uintp(out.ctypes.data) + np.uintp((start - first) * across)
-            for i in range(0, whole, ROWS_AT_ONCE):
+            for i in range(0, whole, RADIAL_ROWS_AT_ONCE):
                 here, there = z + np.uintp(i * step), to + np.uintp(i * far)
                 several(here, step, d, x, some, c, a, b, there, far)
             for i in range(whole, m):

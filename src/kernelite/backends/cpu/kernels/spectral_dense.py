@@ -31,16 +31,16 @@ from kernelite.backends.cpu.kernels.compiling import (
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
 from kernelite.backends.cpu.kernels.judging import UNJUDGED, add_counts, judge_tile
 from kernelite.backends.cpu.kernels.project import (
-    LANES,
-    ROWS,
+    PROJECT_LANES,
+    PROJECT_ROWS,
     SLICE,
     group_sizes,
     lay_out,
     project_rows,
 )
 from kernelite.backends.cpu.kernels.tiles import (
-    LEAST_WORK,
-    TILE,
+    FORM_WORK,
+    TILE_HEIGHT,
     add_triangle,
     aligned,
     damp_tile,
@@ -48,7 +48,7 @@ from kernelite.backends.cpu.kernels.tiles import (
     triangle_blocks,
 )
 from kernelite.backends.cpu.threads import share_rows
-from kernelite.data.rows.inputs import DOUBLE, FloatArray
+from kernelite.data.rows.inputs import FLOAT64, FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import Bounded
 from kernelite.series.rounding import SAFETY
@@ -184,7 +184,7 @@ class JitSpectralForm:
     def least_rows(self) -> int:
         """Rows that are worth a thread."""
         work = 1.0 * self.columns.size + self.cores.size + 8.0 * len(self.point) + 32.0
-        return TILE * max(1, int(LEAST_WORK / work / TILE))
+        return TILE_HEIGHT * max(1, int(FORM_WORK / work / TILE_HEIGHT))
 
 
 def prepare(form: SpectralForm) -> JitSpectralForm:
@@ -195,7 +195,7 @@ def prepare(form: SpectralForm) -> JitSpectralForm:
         [form.constant, form.intercept, form.mid, form.spread, 2.0 * form.cross, form.leftover]
     )
     gamma = form.gamma if form.damped else 0.0
-    point = np.ascontiguousarray(form.point).view(DOUBLE)
+    point = np.ascontiguousarray(form.point).view(FLOAT64)
     return JitSpectralForm(point, columns, cores, outputs, gamma, form.rank)
 
 
@@ -239,11 +239,11 @@ def fixed_arguments(
 
 @helper
 def _sort_out(y: FloatArray, lanes: FloatArray, first: int, rank: int, room: Any) -> None:
-    """The columns of ROWS projected rows to where the tile wants them, a row a column."""
+    """The columns of PROJECT_ROWS projected rows to where the tile wants them, a row a column."""
     Y, linear, squares = room
-    for i in range(ROWS):
+    for i in range(PROJECT_ROWS):
         total = 0.0
-        for lane in range(LANES):
+        for lane in range(PROJECT_LANES):
             total += lanes[i, lane]
         squares[first + i] = total
         for c in range(rank):
@@ -277,19 +277,19 @@ def spectral_kernel(
     n_open, outside, unknown = 0, 0, 0
     k = outputs.shape[0]
     blocked = (rank + 3) // 4 * 4
-    room = aligned((blocked + k + 5) * TILE).reshape(blocked + k + 5, TILE)
+    room = aligned((blocked + k + 5) * TILE_HEIGHT).reshape(blocked + k + 5, TILE_HEIGHT)
     room[:] = 0.0
     tile, spare = tile_of(room, blocked, k)
-    buffer = aligned(ROWS * SLICE).reshape(ROWS, SLICE)
-    lanes = aligned(ROWS * LANES).reshape(ROWS, LANES)
-    wide = LANES * sizes.sum()
-    y = aligned(ROWS * wide).reshape(ROWS, wide)
+    buffer = aligned(PROJECT_ROWS * SLICE).reshape(PROJECT_ROWS, SLICE)
+    lanes = aligned(PROJECT_ROWS * PROJECT_LANES).reshape(PROJECT_ROWS, PROJECT_LANES)
+    wide = PROJECT_LANES * sizes.sum()
+    y = aligned(PROJECT_ROWS * wide).reshape(PROJECT_ROWS, wide)
     fixed = cores, outputs, gamma, certificate, np.zeros(blocked)
     results = values, sq_norms, kept, bounds
-    for start in range(0, m, TILE):
-        count = min(TILE, m - start)
-        for first in range(0, count, ROWS):
-            some = min(ROWS, count - first)
+    for start in range(0, m, TILE_HEIGHT):
+        count = min(TILE_HEIGHT, m - start)
+        for first in range(0, count, PROJECT_ROWS):
+            some = min(PROJECT_ROWS, count - first)
             project_rows(rows, start + first, some, way, columns, sizes, buffer, lanes, y)
             _sort_out(y, lanes, first, rank, tile)
         finish_tile(start, count, fixed, (tile[2], 0.0, 0.0), tile, spare, results)

@@ -37,10 +37,10 @@ from kernelite.backends.cpu.kernels.compiling import (
     kernel,
 )
 from kernelite.backends.cpu.kernels.densify import check_canonical
-from kernelite.backends.cpu.kernels.project import LANES, project_entries
+from kernelite.backends.cpu.kernels.project import PROJECT_LANES, project_entries
 from kernelite.backends.cpu.kernels.quadratic_sparse import replace_cancelled
 from kernelite.backends.cpu.kernels.spectral_dense import finish_tile, tile_of
-from kernelite.backends.cpu.kernels.tiles import LEAST_WORK, TILE, aligned
+from kernelite.backends.cpu.kernels.tiles import FORM_WORK, TILE_HEIGHT, aligned
 from kernelite.backends.cpu.threads import share_out
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import Bounded
@@ -77,7 +77,7 @@ def prepare(
 ) -> JitSparseSpectralForm:
     """Lay out a form for sparse rows; `dense` is what `spectral_dense.prepare` made, if at hand."""
     dense, p = spectral_dense.prepare(form) if dense is None else dense, form.point
-    at_zero = np.zeros(LANES * int(dense.sizes.sum()))
+    at_zero = np.zeros(PROJECT_LANES * int(dense.sizes.sum()))
     with np.errstate(over="ignore", invalid="ignore"):
         # Where |p|^2 overflows, every row's reach does, and all are evaluated densely.
         at_zero[: form.rank + form.n_outputs] = -(np.hstack([form.basis, form.linear]).T @ p)
@@ -124,7 +124,7 @@ def _least_rows(rows: csr_array, form: JitSparseSpectralForm) -> int:
     """Rows that are worth a thread."""
     filled = rows.nnz / max(rows.shape[0], 1)
     work = filled * (len(form.at_zero) + 16.0) + form.dense.cores.size + 64.0
-    return TILE * max(1, int(LEAST_WORK / work / TILE))
+    return TILE_HEIGHT * max(1, int(FORM_WORK / work / TILE_HEIGHT))
 
 
 @helper
@@ -185,15 +185,15 @@ def sparse_spectral_kernel(
     m, d, k = len(starts) - 1, len(point), outputs.shape[0]
     point_norm, n_entries = math.sqrt(point_sq), min(len(indices), len(data))
     blocked = (rank + 3) // 4 * 4
-    room = aligned((blocked + k + 6) * TILE).reshape(blocked + k + 6, TILE)
+    room = aligned((blocked + k + 6) * TILE_HEIGHT).reshape(blocked + k + 6, TILE_HEIGHT)
     room[:] = 0.0
     tile, spare = tile_of(room[1:], blocked, k)
     Y, linear, squares = tile
     reaches, y = room[0], aligned(len(at_zero))
     fixed = cores, outputs, gamma, certificate, np.zeros(blocked)
     results = values, sq_norms, kept, bounds
-    for start in range(0, m, TILE):
-        count = min(TILE, m - start)
+    for start in range(0, m, TILE_HEIGHT):
+        count = min(TILE_HEIGHT, m - start)
         for r in range(count):
             row = start + r
             begin, end = starts[row], starts[row + 1]

@@ -31,15 +31,14 @@ from kernelite.backends.cpu.kernels.compiling import (
     kernel,
     types,
 )
-from kernelite.backends.cpu.kernels.exp2 import SINGLE, VECTORS, Code
+from kernelite.backends.cpu.kernels.exp2 import LOG2_E, PANEL_VECTORS, SINGLE, Code
 from kernelite.backends.cpu.kernels.panel_rows import chain_weights, ready_entries, ready_rows
 from kernelite.backends.cpu.kernels.panels import add_by_halves, entry_products, row_products
 
 __all__ = ["POLYNOMIALS", "REACHES", "entry_tangents", "row_tangents"]
 
-TILE_ROWS = 240  # a whole number of what is taken at once: 3 or 6
+TANGENT_ROWS = 240  # a whole number of what is taken at once: 3 or 6
 REACHES = 0.8, 3.5, 40.0  # of |t|, for each of the polynomials, and for exponentials
-LOG2_E = math.log2(math.e)
 POLYNOMIALS = (
     (
         0.5000000000016968,
@@ -92,13 +91,13 @@ def _over_panels(products: Callable[..., Any], rows: int, number: int) -> Callab
         apart: Any,
     ) -> None:
         code, i64 = Code(builder, SINGLE), count.type
-        zeros = [[code.all_lanes(0.0)] * VECTORS] * rows
+        zeros = [[code.all_lanes(0.0)] * PANEL_VECTORS] * rows
         totals = [(code.variable(), code.variable()) for _ in range(rows)]
         with cgutils.for_range(builder, panels) as loop:
             here = builder.add(panel, builder.mul(loop.index, panel_step))
             across = builder.mul(loop.index, i64(4 * SINGLE.panel))
             found = products(code, zeros, where, step, count, here)
-            b = code.vectors(builder.add(weights, across), VECTORS)
+            b = code.vectors(builder.add(weights, across), PANEL_VECTORS)
             for line, both in zip(found, totals, strict=True):
                 values, slopes = [], []
                 for v, product in enumerate(line):
@@ -135,7 +134,7 @@ _entries_near, _entries_mid, _entries_far = (
     _over_panels(entry_products, 1, number) for number in range(3)
 )
 SEVERAL, (NEAR, MID, FAR) = SINGLE.rows, REACHES
-LOST = 1e-20  # more than sums in single precision lose by underflow
+LOST_IN_SINGLE_SUMS = 1e-20  # more than sums in single precision lose by underflow
 MOST_SQUARE = 1e30  # of |u|^2, which single precision holds with room to spare
 
 
@@ -171,7 +170,7 @@ def _finish(
                 held += 1e-4 * (own + slope)
                 error += far * (6.0 + reach) * (held + own + slope)
             size += held
-            error += 1.02 * off * (held + slope + off * own + LOST)
+            error += 1.02 * off * (held + slope + off * own + LOST_IN_SINGLE_SUMS)
             if not (off <= 0.01 and reach <= FAR):
                 error = math.inf
         damp = math.exp(-gamma * square)
@@ -207,13 +206,13 @@ def row_tangents(
     (d,); of each block what t errs by (three numbers, see `fused_tangents`), 2 gamma R and
     sum |b_i|, (B, 5); constants (10,).
     """
-    tall, length, blocks = min(TILE_ROWS, len(rows)), len(order), len(starts) - 1
+    tall, length, blocks = min(TANGENT_ROWS, len(rows)), len(order), len(starts) - 1
     w, shifts = np.empty((tall, length), np.float32), np.empty(tall, np.float32)
     norms, sums = np.empty((tall, 3)), np.empty((tall, 2 * blocks))
     each = chain_weights(order, len(point))
     width, step, far = len(weights) // starts[-1], 4 * length, 16 * blocks
     fixed, out, apart = (linear, signs, terms, constants), (scores, bounds), 8 * blocks
-    for first in range(0, len(rows), TILE_ROWS):
+    for first in range(0, len(rows), TANGENT_ROWS):
         count = min(tall, len(rows) - first)
         part = rows[first : first + count]
         ready_rows(part, point, order, each, gamma, w, shifts, norms)
@@ -271,7 +270,7 @@ def entry_tangents(
     bounds: OutMatrix,
 ) -> None:
     """As `row_tangents`, for dense rows of which few features are off the point."""
-    tall, length, blocks = min(TILE_ROWS, len(rows)), len(order), len(starts) - 1
+    tall, length, blocks = min(TANGENT_ROWS, len(rows)), len(order), len(starts) - 1
     indptr, most = np.empty(tall + 1, np.int64), tall * length
     indices, data = np.empty(most, np.int32), np.empty(most, np.float32)
     shifts, norms, sums = (
@@ -281,7 +280,7 @@ def entry_tangents(
     )
     width, step = len(weights) // starts[-1], 4 * length
     fixed, out, apart = (linear, signs, terms, constants), (scores, bounds), 8 * blocks
-    for first in range(0, len(rows), TILE_ROWS):
+    for first in range(0, len(rows), TANGENT_ROWS):
         count = min(tall, len(rows) - first)
         part = rows[first : first + count]
         ready_entries(part, point, order, gamma, least, indptr, indices, data, shifts, norms)

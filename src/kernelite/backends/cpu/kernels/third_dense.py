@@ -26,7 +26,7 @@ from kernelite.backends.cpu.kernels.compiling import (
     kernel,
 )
 from kernelite.backends.cpu.kernels.cubic import (
-    SUMS,
+    CUBIC_SUMS,
     JitCubic,
     add_cubic,
     prepare_cubic,
@@ -41,7 +41,7 @@ from kernelite.backends.cpu.kernels.third_tile import (
     third_order,
 )
 from kernelite.backends.cpu.kernels.tiles import (
-    TILE,
+    TILE_HEIGHT,
     add_triangle,
     aligned,
     load_tile,
@@ -216,14 +216,14 @@ def third_kernel(
     m, d = rows.shape
     k, rank = outputs.shape[0], Y.shape[1]
     features, tall, lines = (d + 3) // 4 * 4, (rank + 3) // 4 * 4, product_lines(rank)
-    span = TILE if rank <= LARGE_RANK else SMALL_TILE
-    height = features + tall + lines + SUMS + 3 * k + SHARED
+    span = TILE_HEIGHT if rank <= LARGE_RANK else SMALL_TILE
+    height = features + tall + lines + CUBIC_SUMS + 3 * k + SHARED
     room = aligned(height * span).reshape(height, span)
     room[: features + tall] = 0.0
     tile, rest = room[:features], features
     y, rest = room[rest : rest + tall], rest + tall
     products, rest = room[rest : rest + lines], rest + lines
-    sums, rest = room[rest : rest + SUMS], rest + SUMS
+    sums, rest = room[rest : rest + CUBIC_SUMS], rest + CUBIC_SUMS
     totals, first, second = room[rest:][:k], room[rest + k :][:k], room[rest + 2 * k :][:k]
     shared = room[rest + 3 * k :]
     for start in range(0, m, span):

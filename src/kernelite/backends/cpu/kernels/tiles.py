@@ -1,6 +1,6 @@
 """Tiles: a few rows, shifted and transposed into cache, so that loops over rows are vectors.
 
-In: rows of shape (m, d), C-contiguous. Out: u' of shape (>= d, TILE), a column a row.
+In: rows of shape (m, d), C-contiguous. Out: u' of shape (>= d, TILE_HEIGHT), a column a row.
 The rows of the next tile are requested from memory while this one is computed. Quadratic forms over
 a tile go by 4 x 4 blocks.
 """
@@ -16,8 +16,8 @@ from kernelite.backends.cpu.kernels.compiling import helper, instruction, ir, ty
 from kernelite.data.rows.inputs import FloatArray
 
 __all__ = [
-    "LEAST_WORK",
-    "TILE",
+    "FORM_WORK",
+    "TILE_HEIGHT",
     "Change",
     "add_triangle",
     "aligned",
@@ -34,8 +34,10 @@ __all__ = [
     "triangle_blocks",
 ]
 
-TILE = 64  # rows; best of 32 to 256 for d = 4 to 256: two tiles of 22 features fit the L1 cache
-LEAST_WORK = 5e5  # multiply-adds that are worth a thread: some tens of microseconds
+TILE_HEIGHT = (
+    64  # rows; best of 32 to 256 for d = 4 to 256: two tiles of 22 features fit the L1 cache
+)
+FORM_WORK = 5e5  # multiply-adds that are worth a thread: some tens of microseconds
 _LANES = 8  # rows transposed at once: a 512-bit vector, or several smaller ones
 # What one step of the transpose takes from a pair of vectors: 8 + i is entry i of the second.
 _SHUFFLES = (
@@ -139,7 +141,7 @@ def _loader(name: str, change: Change, entry: Any) -> Any:
         for r in range(0, whole, _LANES):
             source = first + np.uintp(r * step)
             for line in range(d):  # eight rows of d doubles are d cache lines
-                _prefetch(source + np.uintp(TILE * step + 64 * line))
+                _prefetch(source + np.uintp(TILE_HEIGHT * step + 64 * line))
             j = 0
             while j < d:
                 left = d - j

@@ -12,7 +12,7 @@ import triton.language as tl
 
 __all__ = ["run_couple"]
 
-ENTRIES = 256  # of p that a program holds
+ENTRIES_PER_PROGRAM = 256  # of p that a program holds
 
 
 def run_couple(first: torch.Tensor, n_classes: int) -> torch.Tensor:
@@ -20,7 +20,7 @@ def run_couple(first: torch.Tensor, n_classes: int) -> torch.Tensor:
     m, first = len(first), first.contiguous()
     found = torch.empty(m, n_classes, dtype=torch.float64, device=first.device)
     size = triton.next_power_of_2(max(n_classes, 2))
-    tall = max(1, ENTRIES // size)
+    tall = max(1, ENTRIES_PER_PROGRAM // size)
     if m:
         _couple[(triton.cdiv(m, tall),)](
             first, found, m, K=n_classes, ROUNDS=max(100, n_classes), S=size, BM=tall, num_warps=4

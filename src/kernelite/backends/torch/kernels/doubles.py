@@ -2,9 +2,9 @@
 
 Rows are all of a block, or those that a list on the device names. The host does not know how many
 these are, so a fixed number of programs share out what there is to do. Few rows share their centers
-out too: one sum is of `TILES` tiles of `CENTERS` at most, then come the sums. So a term is added
-fewer than CENTERS + TILES + n / 4096 + 2 times, which is less than `cpu.exact_rounding` counts:
-min(n, 512) + n / 256 + 72. (Zeros that pad do not round.)
+out too: one sum is of `SUM_TILES` tiles of `CENTERS` at most, then come the sums. So a term is
+added fewer than CENTERS + SUM_TILES + n / 4096 + 2 times, which is less than `cpu.exact_rounding`
+counts: min(n, 512) + n / 256 + 72. (Zeros that pad do not round.)
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["exact_bound", "run_distances", "run_doubles", "run_open"]
 
 ROWS, CENTERS, FEATURES = 32, 64, 32
-WIDEST = 64  # outputs that are summed at a time
-TILES = 64
+DOUBLE_OUTPUTS = 64  # outputs that are summed at a time
+SUM_TILES = 64
 PIECES, PROGRAMS = 1024, 528  # of work, and programs that walk over them: so a GPU is busy
-INTERPRETED = 4  # of both, where there is none
+INTERPRETED_PIECES = 4  # of both, where there is none
 
 
 def run_doubles(
@@ -71,9 +71,11 @@ def _launch(
 ) -> None:
     """Sums of a list's rows, or of all, then scores and bounds."""
     m, n, k = len(rows), len(layout.table), layout.n_outputs
-    W = 1 if k == 1 else min(WIDEST, padded(k))
+    W = 1 if k == 1 else min(DOUBLE_OUTPUTS, padded(k))
     chunks, blocks = triton.cdiv(k, W), triton.cdiv(m, ROWS)
-    pieces, programs = (PIECES, PROGRAMS) if rows.is_cuda else (INTERPRETED, INTERPRETED)
+    pieces, programs = (
+        (PIECES, PROGRAMS) if rows.is_cuda else (INTERPRETED_PIECES, INTERPRETED_PIECES)
+    )
     lines = (pieces // chunks + blocks + 1) * ROWS
     device = rows.device
     squares = torch.empty(blocks * ROWS, dtype=torch.float64, device=device)
@@ -85,7 +87,7 @@ def _launch(
     _sums[(min(programs, max(pieces, blocks)),)](
         rows, *lists, layout.point, layout.columns, layout.table, layout.coefficients,
         bound.finish, squares, sums, m, n, d=rows.shape[1], L=len(layout.columns), BK=FEATURES,
-        TILES=TILES, **kind,
+        SUM_TILES=SUM_TILES, **kind,
     )  # fmt: skip
     tall = 128 if k == 1 else max(1, 512 // W)
     _ends[(triton.cdiv(m, tall), chunks)](
@@ -134,7 +136,7 @@ def _shared_out(
 def _sums(
     rows, listed, many, point, columns, table, weights, exact, squares, sums, most, n,
     d: tl.constexpr, L: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    W: tl.constexpr, K: tl.constexpr, CHUNKS: tl.constexpr, TILES: tl.constexpr,
+    W: tl.constexpr, K: tl.constexpr, CHUNKS: tl.constexpr, SUM_TILES: tl.constexpr,
     PIECES: tl.constexpr, LISTED: tl.constexpr,
 ):  # fmt: skip
     count = most
@@ -159,9 +161,9 @@ def _sums(
         last = tl.minimum((share + 1) * each * BN, n)
         w = chunk * W + tl.arange(0, W)
         total = tl.zeros((BM, W), tl.float64)
-        for first in range(share * each * BN, last, TILES * BN):
+        for first in range(share * each * BN, last, SUM_TILES * BN):
             part = tl.zeros((BM, W), tl.float64)
-            for begin in range(first, tl.minimum(first + TILES * BN, last), BN):
+            for begin in range(first, tl.minimum(first + SUM_TILES * BN, last), BN):
                 c = begin + tl.arange(0, BN)
                 t = tl.zeros((BM, BN), tl.float64)
                 for start in range(0, L, BK):

@@ -27,7 +27,7 @@ __all__ = [
     "run_labels",
 ]
 
-ROWS = 256
+LISTED_ROWS = 256
 COPIED = 1024  # numbers of rows that a program copies
 
 
@@ -54,8 +54,8 @@ def list_open(
     found = OpenRows(torch.empty(m, dtype=torch.int64, device=settled.device), count)
     if m:
         given = found if within is None else within
-        _list_open[(triton.cdiv(m, ROWS),)](
-            settled, *given, *found, m, LISTED=within is not None, BM=ROWS, num_warps=4
+        _list_open[(triton.cdiv(m, LISTED_ROWS),)](
+            settled, *given, *found, m, LISTED=within is not None, BM=LISTED_ROWS, num_warps=4
         )
     return found
 
@@ -167,10 +167,10 @@ def run_judge(
     listed = OpenRows(torch.empty(m, dtype=torch.int64, device=found.scores.device), count)
     if m:
         given = listed if within is None else within
-        _judge[(triton.cdiv(m, ROWS),)](
+        _judge[(triton.cdiv(m, LISTED_ROWS),)](
             found.scores, found.bounds, head.limit, *given, *listed, found.stage,
             count if rows is None else rows, m, STAGE=stages[0], NEXT=stages[1],
-            LISTED=within is not None, PADDED=rows is not None, BM=ROWS, num_warps=4,
+            LISTED=within is not None, PADDED=rows is not None, BM=LISTED_ROWS, num_warps=4,
         )  # fmt: skip
     return listed
 
@@ -211,10 +211,10 @@ def run_labels(
     m = len(found.scores)
     if m:
         kinds = head.classes if head.has_numbers else head.places
-        _labels[(triton.cdiv(m, ROWS),)](
+        _labels[(triton.cdiv(m, LISTED_ROWS),)](
             found.scores, found.bounds, head.limit, kinds, found.labels, found.stage,
             found.undecidable, tally, tally if rows is None else rows, m, FIRST=head.first_positive,
-            ZERO=head.zero_is_first, PADDED=rows is not None, BM=ROWS, num_warps=4,
+            ZERO=head.zero_is_first, PADDED=rows is not None, BM=LISTED_ROWS, num_warps=4,
         )  # fmt: skip
 
 

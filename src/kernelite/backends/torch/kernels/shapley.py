@@ -11,7 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernelite.backends.torch.shapley import ROUNDED, KeptProducts
+from kernelite.backends.torch.shapley import DEVICE_ROUNDED, KeptProducts
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.shapley import Quadrature
@@ -54,7 +54,7 @@ def run_players(
         _players[grid](
             u, v, kept.products, kept.rules, quadrature.nodes, quadrature.weights,
             quadrature.starts, mine, others, value, size, n, p, B, quadrature.slots,
-            ROUNDED=ROUNDED, C=CENTERS, L=PLAYERS, num_warps=4,
+            DEVICE_ROUNDED=DEVICE_ROUNDED, C=CENTERS, L=PLAYERS, num_warps=4,
         )  # fmt: skip
     return value, size
 
@@ -114,7 +114,7 @@ def _products(
 @triton.jit
 def _players(
     u, v, kept, rules, nodes, weights, starts, mine, others, value, size, n, p, B, slots,
-    ROUNDED: tl.constexpr, C: tl.constexpr, L: tl.constexpr,
+    DEVICE_ROUNDED: tl.constexpr, C: tl.constexpr, L: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0).to(tl.int64)
     blocks = tl.cdiv(n, C)
@@ -147,6 +147,6 @@ def _players(
             total += tl.load(weights + node) * share
         given += total * gap
         its = tl.load(others + other * n + c, mask=c < n, other=1.0)
-        reach += total * (a + b) * (own * its - 1.0 + ROUNDED)[None, :]
+        reach += total * (a + b) * (own * its - 1.0 + DEVICE_ROUNDED)[None, :]
     tl.store(value + row * p * n + place, given, mask=here)
     tl.store(size + row * p * n + place, reach, mask=here)

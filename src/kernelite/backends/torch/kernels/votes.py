@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run_pair_labels", "run_votes"]
 
-ROWS = 2
+VOTED_ROWS = 2
 
 
 def run_votes(
@@ -63,11 +63,11 @@ def run_votes(
             num_warps=4,
         )  # fmt: skip
         kinds = head.classes if head.has_numbers else head.places
-        _votes[(triton.cdiv(m, ROWS),)](
+        _votes[(triton.cdiv(m, VOTED_ROWS),)](
             *sums, *terms, *votes.tables, kinds, found.labels, found.stage, *listed,
             count if rows is None else rows, m, shares,
             K=votes.n_classes, SIGN=votes.sign, W=fused.table_width, S=votes.tables.shape[1],
-            STAGE=stages[0], NEXT=stages[1], PADDED=rows is not None, BM=ROWS, num_warps=4,
+            STAGE=stages[0], NEXT=stages[1], PADDED=rows is not None, BM=VOTED_ROWS, num_warps=4,
         )  # fmt: skip
     return listed
 
@@ -155,9 +155,9 @@ def run_pair_labels(
     m = len(found.stage)
     if m:
         kinds = head.classes if head.has_numbers else head.places
-        _pair_labels[(triton.cdiv(m, ROWS),)](
+        _pair_labels[(triton.cdiv(m, VOTED_ROWS),)](
             found.scores, found.bounds, *still, kinds, found.labels, found.undecidable, tally,
-            K=votes.n_classes, SIGN=votes.sign, S=votes.tables.shape[1], BM=ROWS, num_warps=4,
+            K=votes.n_classes, SIGN=votes.sign, S=votes.tables.shape[1], BM=VOTED_ROWS, num_warps=4,
         )  # fmt: skip
 
 

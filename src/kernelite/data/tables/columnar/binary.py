@@ -201,7 +201,7 @@ def _lengths(values: Any) -> list[int]:
 
 
 DICTIONARY, BATCH = 2, 3  # kinds of messages; all others have no buffers
-LONGEST = 1 << 28  # bytes of metadata
+MOST_METADATA_BYTES = 1 << 28  # bytes of metadata
 
 
 class ArrowSource:
@@ -380,7 +380,7 @@ def _vector(data: bytes, at: int, each: int) -> tuple[int, int]:
 
 
 def _bytes(file: IO[bytes], offset: int, length: int) -> bytes:
-    if offset < 0 or not 0 <= length <= LONGEST:
+    if offset < 0 or not 0 <= length <= MOST_METADATA_BYTES:
         raise ValueError(length)
     file.seek(offset)
     data = file.read(length)
