@@ -42,7 +42,8 @@ KERNELS = (  # which its models need, and the commands that it suggests
     *("judging_bound_rows", "judging_label_rows", "judging_settle_rows", "judging_take_open"),
     *("libsvm_kernel_read_lines", "pairs_walk_rows", "panel_sums_double_scores"),
     *("panel_sums_single_scores", "panel_values_several_scores", "quadratic_dense_form_kernel"),
-    *("spectral_dense_spectral_kernel", "third_dense_third_kernel"),
+    *("spectral_dense_spectral_kernel", "tangents_row_tangents"),
+    "third_dense_third_kernel",
 )
 
 
