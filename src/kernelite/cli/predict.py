@@ -20,6 +20,7 @@ from kernelite.cli.arguments import (
     whole,
 )
 from kernelite.cli.console import note, print_json
+from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.cli.answers import AskedOutputs, Metric
@@ -225,10 +226,16 @@ def _is_scene(args: argparse.Namespace) -> bool:
 
 def _output_format(args: argparse.Namespace) -> OutputFormat | None:
     """Columns or lines; None where OUTPUT's name has to tell which columns."""
+    from kernelite.data.scoring.rasters import is_raster
     from kernelite.data.tables.columnar.reading import format_of
 
     if args.output_format is not None or os.path.isdir(args.data):
         return args.output_format
+    if is_raster(args.output) and not is_raster(args.data):
+        raise InputError(
+            f"`{args.output}` would be a raster, but `{args.data}` is none: name a file for text, "
+            "or one that ends in .csv or .parquet."
+        )
     if args.output == "-":  # the rows of Parquet and Arrow are seldom meant for svm-predict's tools
         typed = (args.data_format or format_of(args.data)) in ("parquet", "arrow")
         return None if typed or any(getattr(args, name) for name in APPENDING) else "lines"

@@ -165,6 +165,17 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "must end in .tif" in capsys.readouterr().err
 
 
+def test_rows_that_are_no_scene_give_no_raster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, out = tmp_path / "rows.csv", tmp_path / "out.tif"
+    rows.write_text("1,2,3,4\n5,6,7,8\n")
+    machine("numbers")[1].save(tmp_path / "m.kernelite")
+    assert main(["predict", str(rows), str(tmp_path / "m.kernelite"), str(out)]) == 1
+    assert "would be a raster" in capsys.readouterr().err
+    assert not out.exists()
+
+
 @pytest.mark.parametrize("content", [b"", b"II*\0 no raster", b"<VRTDataset/>"])
 def test_what_is_no_raster_is_refused_in_one_sentence(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "scene.tif").write_bytes(content)
