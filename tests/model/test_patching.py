@@ -274,6 +274,11 @@ def test_a_script_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no-such.py: there is no such file" in capsys.readouterr().err
 
 
+def test_a_folder_is_no_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(tmp_path)]) == 1
+    assert "this is a folder; name a Python file" in capsys.readouterr().err
+
+
 # scikit-learn's own tests of these estimators, under the patch.
 
 THEIRS = (

@@ -40,6 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the script in a process of its own, so that nothing of this one is in its way."""
     require_scikit_learn("`kernelite run` needs")
+    if os.path.isdir(args.script):
+        raise FileFormatError(args.script, "this is a folder; name a Python file")
     if not os.path.isfile(args.script):
         raise FileFormatError(args.script, "there is no such file")
     told = "verbose" if args.verbose else "quiet"
