@@ -226,9 +226,10 @@ def _all_numeric(
             return resolve_columns(model, schema.names, columns)
     if len(numeric) == len(free) == model.n_features_in_:
         return resolve_columns(model, schema, numeric)  # one called `y` is a feature like others
+    which = f" ({listed(others)})" if others else ""
     raise InputError(
         f"this model has {model.n_features_in_} features and knows no column names, but there are "
-        f"{len(others)} numeric columns ({listed(others)}); name those to take "
+        f"{len(others)} numeric columns{which}; name those to take "
         "(`columns=`, or `--columns` of `predict` and `compile`)."
     )
 
