@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path("src/kernelite")
 LIST = Path(__file__).with_name("list.txt")
 STATE = ROOT / "mutants-state.json"
-COPIED = ("conftest.py", "pyproject.toml", "tests")
+COPIED = ("conftest.py", "pyproject.toml", "docs", "tests")
 LEAST_SHARE = 0.95  # of all changes that tests must notice
 # A change of these files makes the library of kernels one of other sources; in the first, kernels
 # themselves change, and are compiled anew in every process.
