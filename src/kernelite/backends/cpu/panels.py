@@ -33,12 +33,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.kernels.exp2 import LOG2_E
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse, row_blocks
 from kernelite.series.rounding import UNIT
 from kernelite.support.records import dataclass
 
 __all__ = ["BLOCK_PANELS", "LOG2_E", "Layout", "Panels", "aligned", "error_terms", "middle"]
+
+LOG2_E = math.log2(math.e)  # as in kernels/exp2, which may load numba
 
 SHARED_MAJORITY = 0.5  # of the centers that share a value for it to be the origin of a feature
 SAME_PLACE = 1e-12  # of a feature's reach, that a row may be off its origin and count as there
