@@ -12,14 +12,14 @@ from typing import Any
 
 __all__ = ["quicken"]
 
-TRIED = "0.68."  # of numba: these changes reach into its internals, which have no promise
+TRIED_NUMBA = "0.68."  # of numba: these changes reach into its internals, which have no promise
 
 
 def quicken() -> None:
     """Change numba in this process, if it is a version that this was tried with."""
     import numba
 
-    if not numba.__version__.startswith(TRIED):
+    if not numba.__version__.startswith(TRIED_NUMBA):
         return
     for change in (_flags, _variables, _wrong_shapes):
         change()
