@@ -231,7 +231,7 @@ def _output_format(args: argparse.Namespace) -> OutputFormat | None:
 
     if args.output_format is not None or os.path.isdir(args.data):
         return args.output_format
-    if is_raster(args.output) and not is_raster(args.data):
+    if is_raster(args.output) and not _is_scene(args):
         raise InputError(
             f"`{args.output}` would be a raster, but `{args.data}` is none: name a file for text, "
             "or one that ends in .csv or .parquet."
