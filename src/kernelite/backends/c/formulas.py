@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from importlib import resources
@@ -116,7 +117,7 @@ def literal(value: float, dtype: str = "float64") -> str:
             )
         return f"{float(str(single))!r}f"
     # Only bounds may be infinite; the largest number is as good a bound.
-    return repr(float(np.nan_to_num(value)))
+    return repr(float(value) if math.isfinite(value) else float(np.nan_to_num(value)))
 
 
 def array(name: str, values: NDArray[Any], dtype: str = "float64") -> str:
@@ -188,8 +189,8 @@ def _braced(values: NDArray[Any], dtype: str, depth: int) -> str:
         inner = (",\n" + "    " * depth).join(_braced(row, dtype, depth + 1) for row in values)
         return "{\n" + "    " * depth + inner + "}"
     lines, line = [], ""
-    for value in values:
-        token = str(int(value)) if dtype == "int" else literal(float(value), dtype)
+    for value in values.tolist():
+        token = str(int(value)) if dtype == "int" else literal(value, dtype)
         if line and len(line) + len(token) + 2 > WIDTH - 4 * depth:
             lines.append(line + ",")
             line = token
