@@ -93,7 +93,7 @@ def build(
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(dir=objects) as folder,
-        _Workers(family, Path(folder)) as workers,
+        _Workers(family, Path(folder), len(wanted) or None) as workers,
     ):
         inside = objects or Path(folder)
         places = {
@@ -139,9 +139,12 @@ def _drop_old(folder: Path) -> None:
 
 
 class _Workers:
-    """A process for each core, whose numba compiles for a family what it is given the name of."""
+    """A process for each core, whose numba compiles for a family what it is given the name of.
 
-    def __init__(self, family: str, folder: Path) -> None:
+    No more than there are kernels to compile, where that is known.
+    """
+
+    def __init__(self, family: str, folder: Path, most: int | None) -> None:
         above, inherited = Path(__file__).parents[4], os.environ.get("PYTHONPATH", "")
         environment = {
             **os.environ,
@@ -151,7 +154,8 @@ class _Workers:
         command = [sys.executable, "-m", f"{__package__}.emitting", family, str(folder)]
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self._processes = [
-            subprocess.Popen(command, env=environment, **pipes) for _ in range(os.cpu_count() or 1)
+            subprocess.Popen(command, env=environment, **pipes)
+            for _ in range(min(os.cpu_count() or 1, most or sys.maxsize))
         ]
 
     def __enter__(self) -> Self:
