@@ -35,6 +35,7 @@ from sklearn.semi_supervised import LabelPropagation, LabelSpreading
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 import kernelite
+from tests.answers import answers
 from tests.datasets import (
     Table,
     cancer,
@@ -54,7 +55,17 @@ from tests.datasets import (
 )
 from tests.wrappers import WRAPPERS
 
-__all__ = ["CLASSIFIERS", "MACHINES", "MODELS", "SVMS", "WRAPPED", "Recipe", "compiled", "fitted"]
+__all__ = [
+    "CLASSIFIERS",
+    "MACHINES",
+    "MODELS",
+    "SVMS",
+    "WRAPPED",
+    "Recipe",
+    "compiled",
+    "fitted",
+    "library_answers",
+]
 
 
 @dataclass(frozen=True)
@@ -355,6 +366,12 @@ def fitted(name: str) -> tuple[Any, Any]:
             _formed(X[: recipe.train], recipe.form), y[: recipe.train]
         )
     return model, _formed(X if recipe.train else _rows_around(X), recipe.form)
+
+
+@cache
+def library_answers(name: str) -> dict[str, np.ndarray]:
+    """What the fitted model itself answers to its rows, by method; tests share it."""
+    return dict(answers(*fitted(name)))
 
 
 @cache

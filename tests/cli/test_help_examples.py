@@ -26,6 +26,8 @@ VERBS = ("compile", "analyse", "predict", "explain", "export", "report", "xval",
 # Long, or for a model with probabilities, which approxsvm's format cannot hold: tested elsewhere.
 ELSEWHERE = ("--engine dask", "xval train.svm\n", "--folds 10", "-b 1")
 
+ROWS = 120  # to predict
+
 
 def make_files(folder: Path) -> None:
     rng = np.random.default_rng(0)
@@ -36,23 +38,23 @@ def make_files(folder: Path) -> None:
     (folder / "svm.model").write_text(text)
     (folder / "svm.model.bz2").write_bytes(bz2.compress(text.encode()))
     joblib.dump(svc, folder / "svc.joblib")
-    for name in ("train", "test"):
-        dump_svmlight_file(X, y, str(folder / f"{name}.svm"), zero_based=False)
+    for name, m in (("train", len(X)), ("test", ROWS)):
+        dump_svmlight_file(X[:m], y[:m], str(folder / f"{name}.svm"), zero_based=False)
     np.save(folder / "train.npy", X)
     bounds = "".join(f"{i} -4 4\n" for i in range(1, 23))
     (folder / "train.range").write_text(f"x\n-1 1\n{bounds}")
     frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(1, 23)])
-    frame.to_csv(folder / "rows.csv", index=False)
+    frame[:ROWS].to_csv(folder / "rows.csv", index=False)
     frame.assign(price=X[:, 0]).to_csv(folder / "train.csv", index=False)
-    for name in ("train.csv.gz", "test.csv.gz"):
-        frame.assign(target=y).to_csv(folder / name, index=False)
+    for name, m in (("train.csv.gz", len(X)), ("test.csv.gz", ROWS)):
+        frame.assign(target=y)[:m].to_csv(folder / name, index=False)
     pd.concat([pd.Series(y, name="y"), frame], axis=1).to_csv(folder / "table", index=False)
     frame.to_parquet(folder / "train.parquet")
-    frame.assign(customer=range(len(X))).to_parquet(folder / "rows.parquet")
+    frame.assign(customer=range(len(X)))[:ROWS].to_parquet(folder / "rows.parquet")
     _write_scene(folder / "scene.tif", X[:60])
     (folder / "parts").mkdir()
     frame[:50].to_parquet(folder / "parts" / "a.parquet")
-    frame[50:].to_parquet(folder / "parts" / "b.parquet")
+    frame[50:ROWS].to_parquet(folder / "parts" / "b.parquet")
 
 
 def _write_scene(path: Path, rows: np.ndarray) -> None:

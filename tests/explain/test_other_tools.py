@@ -68,6 +68,7 @@ def test_decision_boundaries_are_drawn() -> None:
         assert np.allclose(ours.response, theirs.response, atol=1e-10)
 
 
+@pytest.mark.campaign  # shap compiles for ten seconds when it is first used
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("named", [True, False])
 def test_shap_explainers_agree_with_exact_values(named: bool) -> None:

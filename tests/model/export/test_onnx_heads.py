@@ -49,6 +49,8 @@ def run(graph: Any, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """All outputs by name."""
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
+    # Not rewritten, which takes most of the time: graphs of whole models are, in `test_table`.
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = runtime.InferenceSession(
         graph.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )

@@ -19,10 +19,11 @@ import kernelite
 from kernelite.backends.c import to_c
 from kernelite.backends.onnx import to_onnx
 from kernelite.model import CompiledModel
+from kernelite.model.export import export
 from kernelite.support.errors import UnsupportedModelError
 from tests.answers import log_density
 from tests.model.export.test_c import answers as answers_of_program
-from tests.model.export.test_c import build, compiled_c, told
+from tests.model.export.test_c import compiled_c, told
 from tests.models import MODELS, compiled, fitted
 
 ROWS = 200  # of a table, at most
@@ -202,7 +203,7 @@ def test_c(name: str, tmp_path: Path) -> None:
         return
     assert "C" not in fast.export_refusals()
     what = next((key for key, asked in besides(fast).items() if asked), None)
-    program = build(fast, tmp_path, **besides(fast))
+    export(fast, tmp_path / "m.h", main=True, **besides(fast))
     if what is not None:  # on a line of its own behind each answer
         which = {"std": "deviation", "probabilities": "probability"}[what]
         count = {"std": "m_DEVIATIONS", "probabilities": "m_PROBABILITIES"}[what]
@@ -211,8 +212,7 @@ def test_c(name: str, tmp_path: Path) -> None:
         (tmp_path / "m.c").write_text(
             source.replace("m_print(x);", "both(x);").replace("int main(void)\n", extra)
         )
-        program = compiled_c(tmp_path, "m")
-    got = answers_of_program(program, dense)
+    got = answers_of_program(compiled_c(tmp_path, "m"), dense)
     if what is not None:
         check = {"std": check_deviations, "probabilities": check_probabilities}[what]
         check(np.array(got[1::2], np.float64), name)

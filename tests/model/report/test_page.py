@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -29,6 +30,12 @@ NASTY = "<script>alert('x')</script>&\"'"
 
 def rows(m: int = 120) -> np.ndarray:
     return np.random.default_rng(3).normal(size=(m, FEATURES))
+
+
+@cache
+def reported(name: str) -> str:
+    """The page of a model, which several tests look at."""
+    return report(CASES[name], rows())
 
 
 class Tags(HTMLParser):
@@ -84,7 +91,7 @@ REPORTED = {
 @pytest.mark.parametrize("name", REPORTED)
 def test_the_page_is_whole(name: str) -> None:
     model = CASES[name]
-    page = report(model, rows())
+    page = reported(name)
     tags = facts(page)
     assert page.startswith("<!doctype html>")
     assert tags.names.count("svg") == REPORTED[name]
@@ -97,7 +104,7 @@ def test_the_page_is_whole(name: str) -> None:
 
 @pytest.mark.parametrize("name", REPORTED)
 def test_nothing_is_fetched_and_nothing_runs(name: str) -> None:
-    page = report(CASES[name], rows())
+    page = reported(name)
     tags = facts(page)
     assert not {"script", "iframe", "object", "embed", "form", "base"} & set(tags.names)
     assert all(address.startswith(("#", "data:")) for address in tags.addresses)
@@ -107,7 +114,7 @@ def test_nothing_is_fetched_and_nothing_runs(name: str) -> None:
 
 
 def test_pictures_take_the_pages_colours() -> None:
-    page = report(CASES["certified, three"], rows())
+    page = reported("certified, three")
     assert "var(--tier-0)" in page
     drawn = page[page.index("<svg") :]
     assert not re.search(r"(fill|stroke): ?#(?!000000|ffffff)[0-9a-f]{6}", drawn)
@@ -193,20 +200,20 @@ def test_the_original_stands_in_the_page() -> None:
 
 
 def test_one_picture_alone_is_not_blown_up() -> None:
-    page = report(CASES["form, three"], rows())
+    page = reported("form, three")
     assert page.count("<figure>") == 1
     assert re.search(r"figure \{[^}]*max-width: 38rem", page)
 
 
 def test_tables_scroll_within_the_page() -> None:
-    page = report(CASES["certified, three"], rows())
+    page = reported("certified, three")
     assert page.count('<div class="scroll"><table') == page.count("<table") >= 3
 
 
 def test_one_size_is_said() -> None:
     """All that the model holds, wherever a size stands."""
     model = CASES["certified, binary"]
-    page = report(model, rows())
+    page = reported("certified, binary")
     from kernelite.model.report.words import sized
 
     assert page.count(sized(model.nbytes)) >= 3
