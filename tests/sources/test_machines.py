@@ -49,7 +49,7 @@ def test_certified_answers_are_within_the_tolerance(name):
 
 @pytest.mark.parametrize("name", [name for name in MACHINES if " one vs " not in name])
 def test_forms_alone_answer_too(name):
-    model, X = fitted(name)
+    _model, X = fitted(name)
     form = compiled(name, "none")
     mine = dict(answers(form, X))
     if form.expansion is not None:  # a kernel without a form: exact under every guarantee
