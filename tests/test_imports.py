@@ -40,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": MODEL
     | {"sources", "store", "explain"}
     | {"backends.torch", "backends.onnx", "backends.c", "backends.javascript"},
-    "explain": {"machine", "model", "program", "backends.torch", *CPU} | EVERYWHERE,
+    "explain": {"machine", "model", "program", *CPU} | EVERYWHERE,
     "store": {"data.tables"} | MODEL,
     "backends.torch": {"machine", "series", "program", "model", *CPU} | EVERYWHERE,
     # Targets of exports import no other target: what they share is in `model.export`.

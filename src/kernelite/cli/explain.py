@@ -132,6 +132,7 @@ def _write(
     from kernelite.data.tables.columnar.reading import format_of
     from kernelite.data.tables.columnar.writing import open_sink
     from kernelite.explain.shapley import shap_values
+    from kernelite.model.serving import explained_on
 
     pyarrow, format = require_pyarrow(), format_of(args.output)
     assert format is not None
@@ -140,12 +141,9 @@ def _write(
         for start in range(0, max(rows.shape[0], 1), EXPLAINED_ROWS_AT_ONCE):
             part = slice(start, start + EXPLAINED_ROWS_AT_ONCE)
             block = rows.iloc[part] if hasattr(rows, "iloc") else rows[part]
-            found = shap_values(
-                *(model, block, background),
-                groups=groups or None,
-                tolerance=args.tolerance,
-                device=args.device,
-            )
+            block, others, where = explained_on(block, background, args.device)
+            asked = {"groups": groups or None, "tolerance": args.tolerance}
+            found = shap_values(model, block, others, **asked, **where)
             columns = _columns(found, bounds=args.bounds)
             batch = pyarrow.RecordBatch.from_pydict(columns)
             if sink is None:

@@ -29,7 +29,7 @@ from kernelite.backends.cpu.kernels.compiling import (
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
 
-__all__ = ["FACTOR_EXPONENT", "TILE_CENTERS", "factors", "shapley_sums"]
+__all__ = ["TILE_CENTERS", "factors", "shapley_sums"]
 
 VECTOR_DOUBLES = 8  # doubles of a vector
 TILE_CENTERS = 16  # centers of a tile

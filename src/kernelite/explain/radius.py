@@ -23,9 +23,8 @@ import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.explain.balls import ROUNDED_UP, Change, dual_lengths, gaussian_change
-from kernelite.explain.maps import scales
 from kernelite.explain.slopes import slope_of
-from kernelite.explain.terms import SeenBy, seen_by
+from kernelite.explain.terms import SeenBy, scales, seen_by
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import (

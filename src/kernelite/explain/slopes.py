@@ -38,7 +38,7 @@ from kernelite.machine.kernels import (
 from kernelite.machine.kernels.exponential import CLOSED
 from kernelite.support.errors import UnsupportedModelError
 
-__all__ = ["Slope", "factors_of", "gaussian", "slope_of"]
+__all__ = ["Slope", "factors_of", "slope_of"]
 
 SMALLEST_EXPONENTIAL = 1e-290  # what an exponential may lose to underflow
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernelite.data.rows.inputs import FloatArray, RowsLike, check_finite, is_tensor
 from kernelite.model.contract import names_can_be_set, offered
 from kernelite.model.predicting import Predicting, rule_of
-from kernelite.model.serving import of_tensor, rows_and_runner
+from kernelite.model.serving import explained_on, of_tensor, rows_and_runner
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
@@ -167,13 +167,9 @@ class CompiledModel(Predicting):
         """
         from kernelite.explain.shapley import shap_values
 
-        found = shap_values(
-            *(self, X, background),
-            groups=groups,
-            tolerance=tolerance,
-            output=output,
-            device=device,
-        )
+        X, background, where = explained_on(X, background, device)
+        asked: Any = {"groups": groups, "tolerance": tolerance, "output": output}
+        found = shap_values(self, X, background, **asked, **where)
         return found.for_shap() if find_spec("shap") else found
 
     def gradient(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -23,12 +24,13 @@ from kernelite.data.rows.inputs import (
     check_csr,
     check_rows,
     fit_width,
+    is_tensor,
 )
 from kernelite.machine.kernels import RBF
 from kernelite.machine.preparation import Preparation, Selection
 from kernelite.program.criteria import label_criterion
 from kernelite.series.rounding import UNIT
-from kernelite.support.errors import InputError, OutsideValidityError
+from kernelite.support.errors import InputError, OutsideValidityError, missing_extra
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
@@ -83,6 +85,27 @@ def of_tensor(model: ModelFields, X: Any, what: str, here: Callable[[FloatArray]
 
     host = as_host_array(X)
     return evidence_there(model, X, what) if host is None else like(X, here(host))
+
+
+def explained_on(X: Any, background: Any, device: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """Rows to explain in host memory, and how products are laid out where a device is meant.
+
+    That is the device of tensors, unless one is named; by default processors sum products up.
+    """
+    rows = [X, background]
+    for place, given in enumerate(rows):
+        if is_tensor(given):
+            from kernelite.backends.torch.shapley import brought
+
+            rows[place], lay_on = brought(given)
+            device = device if device is not None else lay_on
+    if device is None:
+        return *rows, {}
+    try:
+        from kernelite.backends.torch.shapley import DeviceProducts
+    except ImportError as error:
+        raise missing_extra("Shapley values on a device need torch", "torch", "torch") from error
+    return *rows, {"products": partial(DeviceProducts.of, device=device)}
 
 
 def check_on_invalid(value: str) -> None:

@@ -12,11 +12,10 @@ from flint import ctx
 import kernelite as kl
 from kernelite.backends.torch.shapley import DeviceProducts, Quadrature, players, products
 from kernelite.explain.quadrature import rules
-from kernelite.explain.shapley import shap_values
 from kernelite.machine.kernels import Laplacian, PolynomialKernel, ProductKernel, Rbf, SumKernel
 from kernelite.support.errors import InputError
 from tests.backends.torch.devices import DEVICE, kernels_run, there
-from tests.explain.coalitions import check_bounds, far_twins, random_expansion
+from tests.explain.coalitions import check_bounds, far_twins, random_expansion, shap_values
 
 
 def model_of(kind: str, d: int, rng: np.random.Generator, k: int = 2) -> Any:
