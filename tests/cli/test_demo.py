@@ -131,7 +131,7 @@ def test_it_builds_all_kernels_that_it_asks_for(tmp_path) -> None:
     )
     asked = set(ran.stdout.partition("asked:")[2].split())
     assert len(asked) > 10
-    assert asked <= set(demo.KERNELS) <= {kernel.symbol for kernel in declare_all()}
+    assert asked <= set(demo.DEMO_KERNELS) <= {kernel.symbol for kernel in declare_all()}
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def built(monkeypatch) -> list[tuple[str, ...]]:
 def test_where_none_can_be_built_it_says_so_and_goes_on(good, built, tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("KERNELITE_KERNELS", raising=False)
     ran = good("demo", "--folder", tmp_path, "--json")
-    assert built == [demo.KERNELS]
+    assert built == [demo.DEMO_KERNELS]
     assert ran.err.count("no kernels are built: there is no linker") == 1
 
 

@@ -14,6 +14,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 from sklearn.svm import SVC
 
+from kernelite.cli import examples as shown
 from kernelite.cli import main
 from tests.cli.test_subprocess import run
 from tests.cli.toys import libsvm_text
@@ -68,7 +69,7 @@ def _write_scene(path: Path, rows: np.ndarray) -> None:
 
 
 def examples(verb: str) -> list[str]:
-    text: str = import_module(f"kernelite.cli.{verb}").EXAMPLES
+    text = shown(import_module(f"kernelite.cli.{verb}").__doc__)
     lines = text.partition("\n\n")[0].splitlines()
     found = [line.strip() for line in lines if line.startswith("  kernelite ")]
     assert found

@@ -1,6 +1,14 @@
 """The command line: `kernelite VERB ...`, one file per verb, and approxsvm's four commands.
 
 Only the verb that was asked for is imported, so `kernelite --help` loads no numerical library.
+
+examples:
+  kernelite demo
+  kernelite compile svm.model -o svm.kernelite --sample train.svm
+  kernelite predict test.svm svm.kernelite labels.txt
+  kernelite VERB --help
+
+exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted
 """
 
 from __future__ import annotations
@@ -16,7 +24,7 @@ from typing import Any, NoReturn
 from kernelite import __version__
 from kernelite.cli.console import ShortParser, guarded
 
-__all__ = ["VERBS", "command", "main"]
+__all__ = ["VERBS", "command", "examples", "main"]
 
 VERBS = {
     "analyse": "find the largest gamma for which a data set's models can be approximated",
@@ -33,16 +41,10 @@ VERBS = {
     "warm-up": "build the kernels for this machine, where no wheel brought them",
     "demo": "train, compile and compare on data that scikit-learn ships",
 }
-"""Verb -> what it does. The module `kernelite.cli.VERB` has `configure(parser)` and `run(args)`."""
+"""Verb -> what it does.
 
-EXAMPLES = """\
-examples:
-  kernelite demo
-  kernelite compile svm.model -o svm.kernelite --sample train.svm
-  kernelite predict test.svm svm.kernelite labels.txt
-  kernelite VERB --help
-
-exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted
+The module `kernelite.cli.VERB` has `configure(parser)` and `run(args)`; its docstring ends in the
+examples that its help shows.
 """
 
 
@@ -103,7 +105,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     parser = ShortParser(
         prog="kernelite",
         description="Compiles fitted kernel machines into fast predictors.",
-        epilog=EXAMPLES,
+        epilog=examples(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -121,5 +123,11 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         own.set_defaults(usage_error=own.error)
         if name == wanted:
             verb: Any = _module(name)
+            own.epilog = examples(verb.__doc__)
             verb.configure(own)
     return parser
+
+
+def examples(text: str | None) -> str:
+    """The end of a docstring, from its examples on; nothing where docstrings were left out."""
+    return "".join((text or "").partition("examples:\n")[1:])

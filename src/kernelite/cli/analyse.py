@@ -1,4 +1,13 @@
-"""`kernelite analyse DATA`: the largest gamma for which the paper's form stays valid."""
+"""`kernelite analyse DATA`: the largest gamma for which the paper's form stays valid.
+
+examples:
+  kernelite analyse train.svm
+  kernelite analyse train.csv.gz --label-column target --gamma 0.01
+  kernelite analyse train.npy --json
+
+A model trained on DATA with a gamma under gamma_max can be approximated on rows like it: every
+term of the series is then within 3.05%. The row named is the one that sets gamma_max.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Extent", "configure", "extent", "run"]
 
-EXAMPLES = """\
-examples:
-  kernelite analyse train.svm
-  kernelite analyse train.csv.gz --label-column target --gamma 0.01
-  kernelite analyse train.npy --json
-
-A model trained on DATA with a gamma under gamma_max can be approximated on rows like it: every
-term of the series is then within 3.05%. The row named is the one that sets gamma_max.
-"""
-
 
 @dataclass(frozen=True)
 class Extent:
@@ -38,7 +37,6 @@ class Extent:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.epilog = EXAMPLES
     parser.add_argument("data", metavar="DATA", help="data file")
     parser.add_argument("--gamma", type=positive, help="say whether this gamma is valid")
     add_json(parser)

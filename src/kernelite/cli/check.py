@@ -1,4 +1,19 @@
-"""`kernelite check FILE`: the defects of a data or model file by kind, with lines and counts."""
+"""`kernelite check FILE`: the defects of a data or model file by kind, with lines and counts.
+
+examples:
+  kernelite check train.svm
+  kernelite check svm.model.bz2
+  kernelite check svm.kernelite --json
+  kernelite check svm.kernelite --deep
+  kernelite check table --as data --label-column 0
+  kernelite check rows.csv --model svm.kernelite
+
+With --model, FILE is read as `predict` reads it, and rows that the model refuses count as defects.
+
+One line per kind of defect, `FILE:LINE: problem` for the first one and how many lines have it,
+then their count. Exit code 1 when there is any. Cells of text count as defects, since only some
+pipelines take them.
+"""
 
 from __future__ import annotations
 
@@ -29,21 +44,6 @@ __all__ = ["configure", "run"]
 
 Kind = Literal["data", "kernelite", "approxsvm", "libsvm"]
 
-EXAMPLES = """\
-examples:
-  kernelite check train.svm
-  kernelite check svm.model.bz2
-  kernelite check svm.kernelite --json
-  kernelite check svm.kernelite --deep
-  kernelite check table --as data --label-column 0
-  kernelite check rows.csv --model svm.kernelite
-
-With --model, FILE is read as `predict` reads it, and rows that the model refuses count as defects.
-
-One line per kind of defect, `FILE:LINE: problem` for the first one and how many lines have it,
-then their count. Exit code 1 when there is any. Cells of text count as defects, since only some
-pipelines take them.
-"""
 ROW = "row"  # instead of a token: the line is the number of a row
 _MOST_KINDS = 1000  # that are kept; a file with more is no data at all
 _TOKEN = re.compile(r"`[^`]*`")  # what a problem quotes from the file
@@ -59,7 +59,6 @@ _IN_WORDS = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.epilog = EXAMPLES
     parser.add_argument("file", metavar="FILE", help="data file, LIBSVM model or compiled model")
     parser.add_argument(
         "--as",

@@ -1,4 +1,14 @@
-"""`kernelite compile MODEL -o OUT`: from a fitted model to a compiled one."""
+"""`kernelite compile MODEL -o OUT`: from a fitted model to a compiled one.
+
+examples:
+  kernelite compile svm.model -o svm.kernelite
+  kernelite compile svm.model.bz2 -o svm.kernelite --sample train.svm
+  kernelite compile svm.model -o svm.kernelite --sample train.parquet --columns x1:x22
+  kernelite compile svm.model -o paper.kernelite --guarantee none --expansion-point origin
+  kernelite compile svm.model -o svm.approx --format approxsvm
+  kernelite compile svm.model -o svm.kernelite --input-range train.range
+  kernelite compile svc.joblib -o svc.kernelite --allow-pickle
+"""
 
 from __future__ import annotations
 
@@ -23,21 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-EXAMPLES = """\
-examples:
-  kernelite compile svm.model -o svm.kernelite
-  kernelite compile svm.model.bz2 -o svm.kernelite --sample train.svm
-  kernelite compile svm.model -o svm.kernelite --sample train.parquet --columns x1:x22
-  kernelite compile svm.model -o paper.kernelite --guarantee none --expansion-point origin
-  kernelite compile svm.model -o svm.approx --format approxsvm
-  kernelite compile svm.model -o svm.kernelite --input-range train.range
-  kernelite compile svc.joblib -o svc.kernelite --allow-pickle
-"""
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.epilog = EXAMPLES
     parser.add_argument(
         "model", metavar="MODEL", help="LIBSVM model; .gz, .bz2, .xz and .zst are unpacked"
     )

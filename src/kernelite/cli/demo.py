@@ -2,6 +2,10 @@
 
 A small gamma, which a quadratic form answers; a default `SVC()`, which sums its support vectors;
 and one row at a time. Labels are compared with scikit-learn's before anything is timed.
+
+examples:
+  kernelite demo
+  kernelite demo --folder /tmp/digits --json
 """
 
 from __future__ import annotations
@@ -28,16 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-EXAMPLES = """\
-examples:
-  kernelite demo
-  kernelite demo --folder /tmp/digits --json
-"""
 SMALL_GAMMA = {"gamma": 0.002, "C": 10.0}  # gamma_max of these digits is 0.0192 about the mean
 COLUMNS = ["model", "scikit-learn", "kernelite", "on one thread", "faster", "labels that differ"]
 MOVES = [(i, j) for i in (0, 1, -1) for j in (0, 1, -1)]
 SINGLE_ROWS = 100  # that are asked for one by one
-KERNELS = (  # which its models need, and the commands that it suggests
+DEMO_KERNELS = (  # which its models need, and the commands that it suggests
     *("bounds_remainder_kernel", "densify__scatter_kernel", "densify__take_kernel"),
     *("judging_bound_rows", "judging_label_rows", "judging_settle_rows", "judging_take_open"),
     *("libsvm_kernel_read_lines", "pairs_walk_rows", "panel_sums_double_scores"),
@@ -81,7 +80,6 @@ class Result:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.epilog = EXAMPLES
     parser.add_argument(
         "--folder", default="kernelite-demo", help="where files are left (default: %(default)s)"
     )
@@ -151,7 +149,7 @@ def _build_kernels() -> None:
     if os.environ.get("KERNELITE_KERNELS"):
         return
     try:
-        build_if_missing(KERNELS)
+        build_if_missing(DEMO_KERNELS)
     except KerneliteError as error:
         note(f"no kernels are built: {error}")
 

@@ -1,4 +1,16 @@
-"""`kernelite explain DATA MODEL OUTPUT --background FILE`: Shapley values of a file's rows."""
+"""`kernelite explain DATA MODEL OUTPUT --background FILE`: Shapley values of a file's rows.
+
+examples:
+  kernelite explain rows.csv svm.kernelite out.parquet --background train.csv.gz
+  kernelite explain rows.csv svm.kernelite out.csv --background train.parquet --bounds
+  kernelite explain rows.csv svm.kernelite out.arrow --background rows.csv --group size=x1,x2
+
+OUTPUT is Parquet, Arrow, Feather or CSV, by its name: for each row `base`, the mean score of the
+background, and a column per feature with its share; together they are the row's score. With
+several scores (pairs of classes, outputs), columns are called OUTPUT: FEATURE.
+
+The background is what rows are compared with: of a large file --background-rows are drawn.
+"""
 
 from __future__ import annotations
 
@@ -22,25 +34,12 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-EXAMPLES = """\
-examples:
-  kernelite explain rows.csv svm.kernelite out.parquet --background train.csv.gz
-  kernelite explain rows.csv svm.kernelite out.csv --background train.parquet --bounds
-  kernelite explain rows.csv svm.kernelite out.arrow --background rows.csv --group size=x1,x2
-
-OUTPUT is Parquet, Arrow, Feather or CSV, by its name: for each row `base`, the mean score of the
-background, and a column per feature with its share; together they are the row's score. With
-several scores (pairs of classes, outputs), columns are called OUTPUT: FEATURE.
-
-The background is what rows are compared with: of a large file --background-rows are drawn.
-"""
 EXPLAINED_ROWS_AT_ONCE = 1024
 SEED = 0  # of the background rows that are drawn
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.epilog = EXAMPLES
     parser.add_argument("data", metavar="DATA", help="rows to explain")
     parser.add_argument("model", metavar="MODEL", help="compiled model")
     parser.add_argument(

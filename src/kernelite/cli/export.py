@@ -1,17 +1,5 @@
-"""`kernelite export MODEL -o OUT`: a compiled model for another runtime."""
+"""`kernelite export MODEL -o OUT`: a compiled model for another runtime.
 
-from __future__ import annotations
-
-import argparse
-import os
-from typing import Any
-
-from kernelite.cli.arguments import add_data_options, add_json, add_pickle, data_options
-from kernelite.cli.console import note, print_json
-
-__all__ = ["configure", "run"]
-
-EXAMPLES = """\
 examples:
   kernelite export svm.kernelite -o svm.onnx
   kernelite export svm.kernelite -o svm.onnx --with-decided
@@ -26,10 +14,20 @@ evaluated exactly inside. The form alone is smaller; --with-decided makes it say
 whether the answer is proven.
 """
 
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from kernelite.cli.arguments import add_data_options, add_json, add_pickle, data_options
+from kernelite.cli.console import note, print_json
+
+__all__ = ["configure", "run"]
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.epilog = EXAMPLES
     parser.add_argument(
         "model", metavar="MODEL", help="compiled model; with --exact, also a LIBSVM model"
     )

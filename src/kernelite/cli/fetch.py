@@ -1,4 +1,15 @@
-"""`kernelite fetch NAME`: the paper's data sets, downloaded once and checked."""
+"""`kernelite fetch NAME`: the paper's data sets, downloaded once and checked.
+
+examples:
+  kernelite fetch                        # list what there is
+  kernelite fetch a9a ijcnn1
+  kernelite fetch mnist --folder data
+
+A file is kept only when it is whole, its rows and features are as many as they should be, and its
+numbers are the known ones. Of sensit and epsilon no digest is known: their numbers are unverified,
+and the list says so. A file that is there already is checked again. Files are found later in
+$KERNELITE_DATA and in the cache folder ($KERNELITE_CACHE, or `kernelite` in your cache folder).
+"""
 
 from __future__ import annotations
 
@@ -12,22 +23,9 @@ from kernelite.support.terminal import Progress
 
 __all__ = ["configure", "run"]
 
-EXAMPLES = """\
-examples:
-  kernelite fetch                        # list what there is
-  kernelite fetch a9a ijcnn1
-  kernelite fetch mnist --folder data
-
-A file is kept only when it is whole, its rows and features are as many as they should be, and its
-numbers are the known ones. Of sensit and epsilon no digest is known: their numbers are unverified,
-and the list says so. A file that is there already is checked again. Files are found later in
-$KERNELITE_DATA and in the cache folder ($KERNELITE_CACHE, or `kernelite` in your cache folder).
-"""
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.epilog = EXAMPLES
     parser.add_argument("names", metavar="NAME", nargs="*", help="data set, or one of its files")
     parser.add_argument("--folder", metavar="DIR", help="where to (default: the cache folder)")
     parser.add_argument(

@@ -1,4 +1,10 @@
-"""`kernelite inspect MODEL`: what a model was, what it guarantees, what it holds."""
+"""`kernelite inspect MODEL`: what a model was, what it guarantees, what it holds.
+
+examples:
+  kernelite inspect svm.kernelite
+  kernelite inspect svm.model.bz2
+  kernelite inspect svm.kernelite --json
+"""
 
 from __future__ import annotations
 
@@ -18,12 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "description", "plan_text", "run"]
 
-EXAMPLES = """\
-examples:
-  kernelite inspect svm.kernelite
-  kernelite inspect svm.model.bz2
-  kernelite inspect svm.kernelite --json
-"""
 _PROMISES = {
     "calibrated": "labels seldom differ from the exact model's; tested on the sample, and only "
     "for rows like it",
@@ -39,7 +39,6 @@ _MOST_CLASSES = 20
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.epilog = EXAMPLES
     parser.add_argument("model", metavar="MODEL", help="compiled model, or LIBSVM model")
     add_json(parser)
 

@@ -1,4 +1,34 @@
-"""`kernelite predict DATA MODEL OUTPUT`: rows in, answers out, in memory that does not grow."""
+"""`kernelite predict DATA MODEL OUTPUT`: rows in, answers out, in memory that does not grow.
+
+examples:
+  kernelite predict test.svm svm.kernelite labels.txt
+  kernelite predict test.csv.gz svm.kernelite - --label-column target | head
+  kernelite predict - svm.kernelite labels.txt < test.svm
+  kernelite predict -b 1 test.svm svm.kernelite probabilities.txt
+  kernelite predict --exact test.svm svm.model labels.txt
+  kernelite predict rows.parquet svm.kernelite labels.parquet --id customer --decided
+  kernelite predict rows.csv svm.kernelite scored.csv --columns x1:x22 --keep-all
+  kernelite predict rows.csv svm.kernelite labels.csv --on-bad-row skip
+  kernelite predict parts/ svm.kernelite scored/ --scores --output-format parquet
+  kernelite predict parts/ svm.kernelite scored/ --engine dask --workers 8
+  kernelite predict scene.tif svm.kernelite classes.tif
+
+DATA is read by its own name and content, whatever OUTPUT is called. Columns of Parquet, Arrow,
+Feather and CSV are found by the names that the model was fitted on, text among them where the
+model takes it; .gz, .bz2, .xz and .zst are unpacked.
+
+OUTPUT has one line per row: the label, or the value of a regressor. With -b 1 it begins with a
+line `labels ...`, and each row's probabilities follow its label. Accuracy or mean squared error
+are printed as svm-predict does when DATA has labels.
+
+DATA may be a GeoTIFF (extra `raster`): its bands are features, --columns names them or gives their
+numbers from 1, and OUTPUT is a GeoTIFF of the same place with labels, or with -b 1 labels and
+probabilities, as bands. No data stays no data.
+
+An OUTPUT called .parquet, .arrow, .feather or .csv gets columns instead: what --id or --keep-all
+keeps, then label (or prediction), and as asked probability_CLASS, score and decided. A folder gives
+a folder, with a file for each.
+"""
 
 from __future__ import annotations
 
@@ -30,43 +60,12 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-EXAMPLES = """\
-examples:
-  kernelite predict test.svm svm.kernelite labels.txt
-  kernelite predict test.csv.gz svm.kernelite - --label-column target | head
-  kernelite predict - svm.kernelite labels.txt < test.svm
-  kernelite predict -b 1 test.svm svm.kernelite probabilities.txt
-  kernelite predict --exact test.svm svm.model labels.txt
-  kernelite predict rows.parquet svm.kernelite labels.parquet --id customer --decided
-  kernelite predict rows.csv svm.kernelite scored.csv --columns x1:x22 --keep-all
-  kernelite predict rows.csv svm.kernelite labels.csv --on-bad-row skip
-  kernelite predict parts/ svm.kernelite scored/ --scores --output-format parquet
-  kernelite predict parts/ svm.kernelite scored/ --engine dask --workers 8
-  kernelite predict scene.tif svm.kernelite classes.tif
-
-DATA is read by its own name and content, whatever OUTPUT is called. Columns of Parquet, Arrow,
-Feather and CSV are found by the names that the model was fitted on, text among them where the
-model takes it; .gz, .bz2, .xz and .zst are unpacked.
-
-OUTPUT has one line per row: the label, or the value of a regressor. With -b 1 it begins with a
-line `labels ...`, and each row's probabilities follow its label. Accuracy or mean squared error
-are printed as svm-predict does when DATA has labels.
-
-DATA may be a GeoTIFF (extra `raster`): its bands are features, --columns names them or gives their
-numbers from 1, and OUTPUT is a GeoTIFF of the same place with labels, or with -b 1 labels and
-probabilities, as bands. No data stays no data.
-
-An OUTPUT called .parquet, .arrow, .feather or .csv gets columns instead: what --id or --keep-all
-keeps, then label (or prediction), and as asked probability_CLASS, score and decided. A folder gives
-a folder, with a file for each.
-"""
 KEEPING = ("columns", "id", "keep_all")  # options that need columns with names in DATA
 APPENDING = ("id", "keep_all", "scores", "decided", "prefix")  # and in OUTPUT
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.epilog = EXAMPLES
     parser.add_argument(
         "data", metavar="DATA", help="data file, - for stdin, or a folder of columnar files"
     )

@@ -1,4 +1,12 @@
-"""`kernelite report MODEL DATA -o report.html`: a page about a model on some rows."""
+"""`kernelite report MODEL DATA -o report.html`: a page about a model on some rows.
+
+examples:
+  kernelite report svm.kernelite test.svm -o report.html
+  kernelite report svm.kernelite test.svm -o report.html --original svm.model
+  kernelite report paper.kernelite test.svm -o report.html --exact svm.model
+
+The page needs no network: pictures, numbers and how they were measured are all in the file.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +20,9 @@ from kernelite.cli.console import note, print_json
 
 __all__ = ["configure", "run"]
 
-EXAMPLES = """\
-examples:
-  kernelite report svm.kernelite test.svm -o report.html
-  kernelite report svm.kernelite test.svm -o report.html --original svm.model
-  kernelite report paper.kernelite test.svm -o report.html --exact svm.model
-
-The page needs no network: pictures, numbers and how they were measured are all in the file.
-"""
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.epilog = EXAMPLES
     parser.add_argument("model", metavar="MODEL", help="compiled model")
     parser.add_argument("data", metavar="DATA", help="rows; labels are not looked at")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="HTML file to write")

@@ -1,4 +1,9 @@
-"""`kernelite run`: a Python script whose scikit-learn machines answer through kernelite."""
+"""`kernelite run`: a Python script whose scikit-learn machines answer through kernelite.
+
+examples:
+  kernelite run script.py
+  kernelite run --verbose script.py --its-own option
+"""
 
 from __future__ import annotations
 
@@ -11,11 +16,6 @@ from kernelite.support.errors import FileFormatError, require_scikit_learn
 
 __all__ = ["configure", "run"]
 
-EXAMPLES = """\
-examples:
-  kernelite run script.py
-  kernelite run --verbose script.py --its-own option
-"""
 PROGRAM = """\
 import sys
 from kernelite.model.patching import run_script
@@ -27,7 +27,6 @@ run_script(sys.argv[0], verbose=verbose)
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.epilog = EXAMPLES
     parser.add_argument(
         "--verbose", action="store_true", help="say what is compiled, and what is not, and why"
     )

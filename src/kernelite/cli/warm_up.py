@@ -1,15 +1,5 @@
-"""`kernelite warm-up`: build the kernels for this machine, where no wheel brought them."""
+"""`kernelite warm-up`: build the kernels for this machine, where no wheel brought them.
 
-from __future__ import annotations
-
-import argparse
-
-from kernelite.cli.arguments import add_json
-from kernelite.cli.console import print_json
-
-__all__ = ["configure", "run"]
-
-EXAMPLES = """\
 examples:
   kernelite warm-up
   RUN pip install './kernelite[jit]' && kernelite warm-up   # in a Dockerfile, from a checkout
@@ -20,10 +10,18 @@ is put beside the installation if that can be written, else into your cache fold
 ($KERNELITE_CACHE, or `kernelite` in it); never where another user could change it.
 """
 
+from __future__ import annotations
+
+import argparse
+
+from kernelite.cli.arguments import add_json
+from kernelite.cli.console import print_json
+
+__all__ = ["configure", "run"]
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.epilog = EXAMPLES
     add_json(parser)
 
 

@@ -2,6 +2,17 @@
 
 First the cross-validation itself: rows, labels and a grid come in, and for each point of the grid
 both scores and how often the two predictions differ come out. Every fold is fitted once.
+
+examples:
+  kernelite xval train.svm
+  kernelite xval train.svm --C 1,10,100 --gamma 0.001:0.1:5 --folds 10
+  kernelite xval train.csv --label-column price --type svr --epsilon 0.05
+  kernelite xval train.svm --gamma 0.01 --guarantee none --expansion-point origin --json
+
+A grid is numbers with commas between them, or LOW:HIGH:COUNT for a geometric range. Without
+--gamma, a quarter, a half, once and twice gamma_max of DATA about its mean are tried. Certified
+labels are the exact model's, so only their cost is of interest; --guarantee none shows what the
+paper's form alone would give, and compiles in an instant.
 """
 
 from __future__ import annotations
@@ -212,25 +223,10 @@ def _compiled(problem: Problem, svm: Any, sample: Any, rows: Any) -> tuple[NDArr
     return model.predict(rows, on_invalid="ignore", return_stats=True)
 
 
-EXAMPLES = """\
-examples:
-  kernelite xval train.svm
-  kernelite xval train.svm --C 1,10,100 --gamma 0.001:0.1:5 --folds 10
-  kernelite xval train.csv --label-column price --type svr --epsilon 0.05
-  kernelite xval train.svm --gamma 0.01 --guarantee none --expansion-point origin --json
-
-A grid is numbers with commas between them, or LOW:HIGH:COUNT for a geometric range. Without
---gamma, a quarter, a half, once and twice gamma_max of DATA about its mean are tried. Certified
-labels are the exact model's, so only their cost is of interest; --guarantee none shows what the
-paper's form alone would give, and compiles in an instant.
-"""
-
-
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     from kernelite.cli.xval import TYPES
 
-    parser.epilog = EXAMPLES
     parser.add_argument("data", metavar="DATA", help="training data with labels")
     parser.add_argument(
         "--type", choices=tuple(TYPES), default="svc", help="kind of SVM (default: svc)"
