@@ -209,9 +209,7 @@ def _iterated(first: Any, K: int) -> Any:
     none = xp.full((first.shape[0], 1), 0.0)
     every = xp.concat([products, none], axis=1)
     for t in range(K):
-        signs, shifts = _sides(K, t)
-        own = columns_of_class(K, t)
-        against = first[:, own] * signs[None, :] + shifts[None, :]  # r_jt
+        against, own = _against(first, K, t), columns_of_class(K, t)
         q.append(xp.sum(against * against, axis=1, keepdims=True))
         c.append(every[:, np.insert(own, t, K * (K - 1) // 2)])  # zero on the diagonal
     uniform = xp.full((first.shape[0], K), 1.0 / K)
@@ -232,12 +230,17 @@ def _one_round(K: int, p: Any, c: Any, q: Any) -> tuple[Any, Any]:
     running = ~(xp.max(xp.abs(Qp - L), axis=1) < STOP / K)
     for t, line in enumerate(lines):
         here = np.eye(K)[t][None, :]
-        g, own, old = xp.sum(line * p, axis=1, keepdims=True), q[:, t : t + 1], p[:, t : t + 1]
-        new = (L / S + g) / own
-        d = new - old
-        L, S = L + d * (own * (new + old) - 2.0 * g), S + d
+        g = xp.sum(line * p, axis=1, keepdims=True)
+        new, L, S = _stepped(L, S, g, q[:, t : t + 1], p[:, t : t + 1])
         p = p * (1.0 - here) + new * here
     return p / S, running
+
+
+def _stepped(L: Any, S: Any, g: Any, q: Any, old: Any) -> tuple[Any, Any, Any]:
+    """The step of a class with Q_tt = q and g = sum_j c_tj u_j: u_t, and L and S with it."""
+    new = (L / S + g) / q
+    d = new - old
+    return new, L + d * (q * (new + old) - 2.0 * g), S + d
 
 
 class _Rows:
@@ -256,11 +259,9 @@ class _Rows:
         products = first * (1.0 - first)
         self.s, self.c, self.x, q = [], [], [], []
         for t in range(K):
-            signs, shifts = _sides(K, t)
-            own = columns_of_class(K, t)
-            s = first[:, own] * signs + shifts
+            s = _against(first, K, t)
             self.s.append(_with_zero(s, t))
-            self.c.append(_with_zero(products[:, own], t))
+            self.c.append(_with_zero(products[:, columns_of_class(K, t)], t))
             q.append(xp.sum(s * s, axis=1))
         self.q = xp.stack(q, axis=1)
         largest = xp.max(moved, axis=1)
@@ -356,14 +357,10 @@ class _Rows:
         """Move u_t."""
         xp, c, q, u = self.xp, self.c[t], self.q[:, t], self.u
         g = xp.sum(c * u, axis=1)
-        total = self.L / self.S + g
-        new = total / q
-        self._follow(t, total, new)
-        d = new - u[:, t]
-        self.L = self.L + d * (q * (new + u[:, t]) - 2.0 * g)
-        self.S = self.S + d
-        self.u = _with_column(u, t, new)
-        self.Qu = self.Qu + d[:, None] * _with_column(-c, t, q)
+        new, L, S = _stepped(self.L, self.S, g, q, u[:, t])
+        self._follow(t, self.L / self.S + g, new)
+        self.L, self.S, self.u = L, S, _with_column(u, t, new)
+        self.Qu = self.Qu + (new - u[:, t])[:, None] * _with_column(-c, t, q)
         self.largest = xp.maximum(self.largest, self.S)
         if t == self.K - 1:
             self.p = xp.where(self.active[:, None], self.u / self.S[:, None], self.p)
@@ -421,8 +418,8 @@ def _with_column(x: Any, t: int, column: Any) -> Any:
     return ops(x).concat([x[:, :t], column[:, None], x[:, t + 1 :]], axis=1)
 
 
-@cache
-def _sides(K: int, t: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """r_jt = r signs + shifts, r of the first class of each of t's pairs: each (K - 1,)."""
-    first = np.arange(K - 1) >= t  # t is the first of its pairs with later classes
-    return np.where(first, -1.0, 1.0), np.where(first, 1.0, 0.0)
+def _against(first: Any, K: int, t: int) -> Any:
+    """r_jt of the others j of t's pairs: shape (m, K - 1)."""
+    later = np.arange(K - 1) >= t  # t is the first of its pairs with later classes
+    signs, shifts = np.where(later, -1.0, 1.0), np.where(later, 1.0, 0.0)
+    return first[:, columns_of_class(K, t)] * signs[None, :] + shifts[None, :]
