@@ -113,3 +113,27 @@ def test_a_module_asks_the_object_not_its_class(name: str) -> None:
 
 def test_every_table_exists() -> None:
     assert set(TREES) >= TABLES
+
+
+SHARED = {"QUICK"}
+"""Constants of two files: a stage's name, and the precision that it computes in."""
+
+
+def public_names(tree: ast.Module) -> Iterator[str]:
+    """Classes of a module, and its public constants."""
+    yield from (node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for name in map(last_word, filter(None, targets)):
+            if name.isupper() and not name.startswith("_") and len(name) > 1:
+                yield name
+
+
+def test_a_name_is_defined_in_one_file() -> None:
+    """So that a reader who meets it in another file need not ask which one is meant."""
+    files: dict[str, set[str]] = {}
+    for path, tree in TREES.items():
+        for name in public_names(tree):
+            files.setdefault(name, set()).add(path)
+    several = {name: sorted(found) for name, found in files.items() if len(found) > 1}
+    assert several.keys() <= SHARED, several

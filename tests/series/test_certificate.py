@@ -11,8 +11,8 @@ from scipy.special import gammainc
 from sklearn.svm import SVC
 
 import kernelite
+from kernelite.machine.exactly import Uncertainty
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.uncertainty import Uncertainty
 from kernelite.series.certificate import Certificate, certify, rounding_terms
 from kernelite.series.rounding import (
     SAFETY,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.local import LocalEngine
+from kernelite.machine.exactly import Uncertainty
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.uncertainty import Uncertainty
 from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor

@@ -35,7 +35,7 @@ from kernelite.program.bounded import Stats
 from kernelite.support.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
 from kernelite.support.terminal import Progress
 
-__all__ = ["PIECE_ROWS", "cut", "list_pieces", "predict_files", "score_pieces"]
+__all__ = ["list_pieces", "predict_files", "score_pieces"]
 
 PIECE_ROWS = 1 << 18  # row groups are put together up to so many rows
 

@@ -122,11 +122,6 @@ class AffineMap:
         stored = {"scale": self.scale, "shift": self.shift}
         return stored if self.low is None else stored | {"low": self.low}
 
-    @classmethod
-    def __unpack__(cls, stored: dict[str, Any]) -> AffineMap:
-        """Back from `__pack__`."""
-        return cls(**stored)
-
     @property
     def n_features(self) -> int:
         """d."""

@@ -16,19 +16,7 @@ from __future__ import annotations
 
 from kernelite.support.records import dataclass
 
-__all__ = [
-    "C_SINGLE",
-    "JAVASCRIPT",
-    "MODEL",
-    "NATIVE",
-    "NUMPY",
-    "ONNX",
-    "ONNX_SINGLE",
-    "TORCH",
-    "TORCH_SINGLE",
-    "Arithmetic",
-    "C",
-]
+__all__ = ["C_SINGLE", "JAVASCRIPT", "MODEL", "NATIVE", "NUMPY", "ONNX", "TORCH", "Arithmetic", "C"]
 
 DOUBLE, SINGLE = 2.0**-53, 2.0**-24
 
@@ -106,9 +94,7 @@ MODEL = Arithmetic("the model of series.rounding")
 NUMPY = Arithmetic("NumPy", contracts=False)  # sums by blocks and by BLAS
 NATIVE = Arithmetic("kernels")  # compiled with fused products and reordered sums
 TORCH = Arithmetic("torch")
-TORCH_SINGLE = Arithmetic("torch in single precision", SINGLE, subnormals=False)
 ONNX = _foreign("ONNX", contracts=True, reassociates=True)
-ONNX_SINGLE = _foreign("ONNX in float32", unit=SINGLE, contracts=True, reassociates=True)
 C = _foreign("C", contracts=True, reassociates=False)
 C_SINGLE = _foreign("C in float32", unit=SINGLE, contracts=True, reassociates=False)
 JAVASCRIPT = _foreign("JavaScript", contracts=False, reassociates=False)

@@ -26,10 +26,9 @@ from kernelite.data.rows.inputs import (
     is_sparse,
     row_blocks,
 )
-from kernelite.machine.exactly import UNIT
+from kernelite.machine.exactly import UNIT, Uncertainty
 from kernelite.machine.kernels import POLY2, RBF, Gaussian, Kernel, PolynomialKernel
 from kernelite.machine.pairs import classes_of_centers, n_classes, own_columns, spread_out
-from kernelite.machine.uncertainty import Uncertainty
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 

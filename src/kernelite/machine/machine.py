@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray, check_rows, is_sparse
-from kernelite.machine.exactly import UNIT, exact_sum, gap, nearest_all
+from kernelite.machine.exactly import UNIT, Uncertainty, exact_sum, gap, nearest_all
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
-from kernelite.machine.uncertainty import Uncertainty
 from kernelite.machine.variance import Posterior
 from kernelite.support.errors import InputError, UnsupportedModelError
 

@@ -26,9 +26,7 @@ from kernelite.support.records import dataclass
 
 __all__ = ["LatentVariance", "Posterior"]
 
-VARIANCE_NUMBERS_PER_TILE = (
-    1 << 15
-)  # of which so many at a time: they stay in cache from step to step
+VARIANCE_NUMBERS_PER_TILE = 1 << 15  # kernel values: they stay in cache from step to step
 LARGEST_SQUARABLE = 1e150  # of numbers whose squares are numbers
 MANY, LARGEST_INVERSE = 32, 600  # rows for which an inverse pays, and training rows
 WELL_CONDITIONED = 1e6  # of L: products with its inverse then err by 1e-10 at most

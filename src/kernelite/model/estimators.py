@@ -173,8 +173,7 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         -------
         ndarray of shape (m,)
         """
-        rows = self._rows(X)
-        return self.compiled_.predict(rows)
+        return self.compiled_.predict(self._rows(X))
 
     def _inner(self) -> Any:
         return self._inner_class() if self.estimator is None else self.estimator
@@ -260,20 +259,17 @@ class CompiledClassifier(ClassifierMixin, CompiledEstimator):  # type: ignore[mi
     @if_inner_has("decision_function")
     def decision_function(self, X: RowsLike) -> FloatArray:
         """Decision values in the SVM's own shape: (m,), (m, K) or (m, K (K - 1) / 2)."""
-        rows = self._rows(X)
-        return self.compiled_.decision_function(rows)
+        return self.compiled_.decision_function(self._rows(X))
 
     @if_inner_has("predict_proba")
     def predict_proba(self, X: RowsLike) -> FloatArray:
         """Class probabilities of shape (m, K), where the SVM was told to learn them."""
-        rows = self._rows(X)
-        return self.compiled_.predict_proba(rows)
+        return self.compiled_.predict_proba(self._rows(X))
 
     @if_inner_has("predict_log_proba")
     def predict_log_proba(self, X: RowsLike) -> FloatArray:
         """Logarithms of the class probabilities, shape (m, K)."""
-        rows = self._rows(X)
-        return self.compiled_.predict_log_proba(rows)
+        return self.compiled_.predict_log_proba(self._rows(X))
 
 
 class CompiledRegressor(RegressorMixin, CompiledEstimator):  # type: ignore[misc]
@@ -352,11 +348,9 @@ class CompiledOutlierDetector(OutlierMixin, CompiledEstimator):  # type: ignore[
     @if_inner_has("decision_function")
     def decision_function(self, X: RowsLike) -> FloatArray:
         """Signed distance to the boundary, positive for inliers; shape (m,)."""
-        rows = self._rows(X)
-        return self.compiled_.decision_function(rows)
+        return self.compiled_.decision_function(self._rows(X))
 
     @if_inner_has("score_samples")
     def score_samples(self, X: RowsLike) -> FloatArray:
         """Scores without the offset, larger for inliers; shape (m,)."""
-        rows = self._rows(X)
-        return self.compiled_.score_samples(rows)
+        return self.compiled_.score_samples(self._rows(X))

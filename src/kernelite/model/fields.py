@@ -240,7 +240,7 @@ class ModelFields:
     @cached_property
     def _of_probabilities(self) -> Head:
         """The head, with the compiled loop where it couples pairs of classes."""
-        from kernelite.backends.cpu.coupling import couple_rows
+        from kernelite.backends.cpu.kernels.coupling import couple_rows
 
         return self.head.coupled_by(couple_rows)
 

@@ -28,15 +28,7 @@ from kernelite.series.series import quadratic_form
 from kernelite.support.errors import InputError
 from kernelite.support.terminal import progress_bar
 
-__all__ = [
-    "Calibration",
-    "calibrate",
-    "calibrated_plan",
-    "largest_rate",
-    "require_rows",
-    "rows_needed",
-    "threshold_grid",
-]
+__all__ = ["calibrate", "calibrated_plan", "largest_rate", "rows_needed", "threshold_grid"]
 
 # Shares of rows sent to the exact model, finer where most models end up.
 RATE_SHARES = (

@@ -24,7 +24,7 @@ from kernelite.planner.costs import Option
 from kernelite.planner.plan import MEASURED
 from kernelite.program.criteria import predict_criterion
 
-__all__ = ["Finals", "raced", "rows_of_a_call"]
+__all__ = ["Finals"]
 
 FINALISTS = 3
 CLOSE_RATIO = 3.0  # times the cheapest estimate, within which finalists are timed

@@ -52,16 +52,7 @@ from kernelite.series.series import SeriesForm, quadratic_work
 from kernelite.series.spectral import spectrum, truncate
 from kernelite.support.errors import UnsupportedModelError
 
-__all__ = [
-    "PREFERRED",
-    "OnProgress",
-    "Search",
-    "between",
-    "ranks",
-    "third_order_fits",
-    "third_order_tiers",
-    "whole_cubic",
-]
+__all__ = ["PREFERRED", "OnProgress", "Search", "between", "ranks", "third_order_fits"]
 
 CUBIC_RANKS = (16, 32, 64)
 TENSOR_BYTES = 192 * 2**20  # the most dense third-order tensors may take while compiling

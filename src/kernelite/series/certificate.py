@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks, rows_within
 from kernelite.machine.arithmetic import NUMPY, Arithmetic
-from kernelite.machine.exactly import LOST_NORM
+from kernelite.machine.exactly import NORM_LOSS
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.ops import ops
 from kernelite.series.remainder import (
@@ -158,10 +158,10 @@ def rounding_terms(
             error = polynomial_error(expansion) / (UNIT * lengths)  # the least that meets a moment
             if error.any():
                 for m, factor in enumerate(_factors(expansion)[:3]):
-                    moments[m] += error * (factor * (reach + LOST_NORM) ** m)
+                    moments[m] += error * (factor * (reach + NORM_LOSS) ** m)
             # a_1 |u| + a_2 |u|^2 where |u| is larger than it seems by as much.
-            moments[0] += LOST_NORM * (moments[1] + LOST_NORM * moments[2])
-            moments[1] += 2.0 * LOST_NORM * moments[2]
+            moments[0] += NORM_LOSS * (moments[1] + NORM_LOSS * moments[2])
+            moments[1] += 2.0 * NORM_LOSS * moments[2]
         moments += LOST_TERMS / UNIT * (1.0 + total)
         absolute = LOST_TERMS * (1.0 + total)
         absolute += folding(expansion, total, reach, mapped=mapped)
@@ -188,7 +188,7 @@ def _absolute_sums(
             S = dense_block(expansion.centers, block) - point
             squares = np.einsum("ij,ij->i", S, S)
             size = np.exp(-gamma * squares) if gamma else np.ones(len(S))
-            norms = np.sqrt(squares) + (0.0 if gamma else LOST_NORM)
+            norms = np.sqrt(squares) + (0.0 if gamma else NORM_LOSS)
             powers = np.stack([np.where(size > 0, size * norms**m, 0.0) for m in range(orders)])
             sums[:orders] += powers @ np.abs(expansion.coefficients[block])
         radius_sq = max(radius_sq, float(squares.max(initial=0.0)))

@@ -18,15 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray, is_sparse
-from kernelite.machine.exactly import LOST_NORM, UNIT, accurate_product, exact_sum, gap, nearest_all
+from kernelite.machine.exactly import (
+    NORM_LOSS,
+    UNIT,
+    Uncertainty,
+    accurate_product,
+    exact_sum,
+    gap,
+    nearest_all,
+)
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.machine.kernels import CosineKernel, PolynomialKernel
-from kernelite.machine.uncertainty import Uncertainty
 from kernelite.series.cubic import packed_size
 from kernelite.series.rounding import ABOVE
 
 __all__ = [
-    "LinearMap",
     "collapsed",
     "linear_map",
     "packed_degree",
@@ -125,9 +131,9 @@ def linear_map(expansion: KernelExpansion) -> LinearMap:
         else:
             product, error = accurate_product(np.ascontiguousarray(centers.T), A)
         W = np.ascontiguousarray(gamma * product.T)
-        sizes = np.sqrt(squared_norms(centers)) * ABOVE + LOST_NORM
+        sizes = np.sqrt(squared_norms(centers)) * ABOVE + NORM_LOSS
         weight = gamma * (np.abs(A) * sizes[:, None]).sum(axis=0)
-        lost = np.sqrt(np.square(gamma * error.T + 2.0 * UNIT * np.abs(W)).sum(axis=1)) + LOST_NORM
+        lost = np.sqrt(np.square(gamma * error.T + 2.0 * UNIT * np.abs(W)).sum(axis=1)) + NORM_LOSS
         lost += (units * UNIT + known.gamma + known.centers) * weight
         lost += gamma * float(sizes.max(initial=0.0)) * known.coefficients
     constants = [

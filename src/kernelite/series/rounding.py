@@ -50,6 +50,7 @@ from kernelite.support.errors import InputError, UnsupportedModelError
 __all__ = [
     "ABOVE",
     "GAMMA_RANGE",
+    "LOG2_E",
     "LOST_TERMS",
     "SAFETY",
     "SINGLE_UNIT",
@@ -75,6 +76,7 @@ __all__ = [
 
 SAFETY = 1.05
 ABOVE = 1.0 + 1e-9  # what norms are multiplied with, so that they are not below the real ones
+LOG2_E = math.log2(math.e)  # exponents of e times this are those of 2
 SINGLE_UNIT = 2.0**-24
 LOST_TERMS = 1e-250
 VALUES_OVERFLOW = 1e300  # a kernel value below it surely did not

@@ -27,15 +27,7 @@ from kernelite.series.series import SeriesForm, Work
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
-__all__ = [
-    "SpectralForm",
-    "Spectrum",
-    "frobenius",
-    "skewness",
-    "spectral_work",
-    "spectrum",
-    "truncate",
-]
+__all__ = ["SpectralForm", "frobenius", "skewness", "spectrum", "truncate"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

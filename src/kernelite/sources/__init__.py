@@ -15,7 +15,7 @@ from kernelite.machine.heads import Head, RegressorHead
 from kernelite.machine.machine import Machine, describe
 from kernelite.support.errors import InputError, UnsupportedModelError, require_scikit_learn
 
-__all__ = ["READERS", "REFUSED", "Machine", "read"]
+__all__ = ["READERS", "Machine", "read"]
 
 READERS: dict[str, str] = {
     "sklearn.SVC": "kernelite.sources.sklearn_machines:read_svm",

@@ -41,7 +41,6 @@ from kernelite.machine.preparation import Preparation, Selection
 from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
-    "MAX_COEFFICIENT_BYTES",
     "NamedKernel",
     "feature_names",
     "fold_linear",

@@ -35,13 +35,7 @@ from kernelite.sources.kernel_sums import DualWeights, kernel_machine
 from kernelite.sources.kernel_trees import KernelTree, kernel_tree
 from kernelite.support.errors import UnsupportedModelError, require_scikit_learn
 
-__all__ = [
-    "posterior_of",
-    "read_binary_classifier",
-    "read_classifier",
-    "read_exact_gp",
-    "read_regressor",
-]
+__all__ = ["read_classifier", "read_exact_gp", "read_regressor"]
 
 
 def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -> Machine:

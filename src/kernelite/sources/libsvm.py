@@ -17,7 +17,15 @@ import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.data.tables.lines import Lines
-from kernelite.data.tables.parsing import BadNumber, Defect, Report, parse_float, parse_int, quote
+from kernelite.data.tables.parsing import (
+    C_INT,
+    BadNumber,
+    Defect,
+    Report,
+    parse_float,
+    parse_int,
+    quote,
+)
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.machine.kernels import Gaussian, PolynomialKernel, SigmoidKernel
@@ -26,14 +34,7 @@ from kernelite.sources.common import NamedKernel, pairwise_coefficients, polynom
 from kernelite.sources.libsvm_vectors import Vectors, read_vectors
 from kernelite.support.errors import FileFormatError, UnsupportedModelError
 
-__all__ = [
-    "KERNEL_TYPES",
-    "SVM_TYPES",
-    "Header",
-    "defects",
-    "read_header",
-    "read_libsvm",
-]
+__all__ = ["defects", "read_libsvm"]
 
 
 def read_libsvm(path: str | os.PathLike[str], /) -> Machine:
@@ -189,8 +190,6 @@ KEYS = (
     *("rho", "label", "probA", "probB", "prob_density_marks", "nr_sv"),
 )
 DENSITY_MARKS = 10  # of a one-class model's density
-C_INT = 2**31 - 1  # LIBSVM keeps counts, labels and indices in C's int
-LOW_INT = -(2**31)
 
 T = TypeVar("T")
 Entries = dict[str, tuple[int, list[str]]]  # key -> its line and the tokens after it
@@ -296,7 +295,7 @@ class _Values:
         parsed = Header(
             svm_type=svm_type,
             kernel_type=kernel_type,
-            degree=self.integer("degree", LOW_INT, C_INT),
+            degree=self.integer("degree", -C_INT - 1, C_INT),
             gamma=self.gamma(),
             coef0=self.number("coef0") or 0.0,
             nr_class=nr_class,
@@ -361,7 +360,7 @@ class _Values:
 
     def labels(self, count: int | None) -> tuple[int, ...]:
         def parse(token: str) -> int:
-            return parse_int(token, "label", low=LOW_INT, high=C_INT)
+            return parse_int(token, "label", low=-C_INT - 1, high=C_INT)
 
         labels = self.values("label", parse, count, "one per class")
         seen: set[int] = set()

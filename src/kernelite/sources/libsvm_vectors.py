@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.data.tables.lines import Lines
 from kernelite.data.tables.parsing import (
+    C_INT,
     DECIMAL,
     BadNumber,
     Defect,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Vectors", "read_vectors"]
 
 BATCH_CHARACTERS = 2**20  # of text converted at once: its tokens take about 30 MB
-LARGEST_INDEX = 2**31 - 1  # C's int, as in LIBSVM
 DENSE_NUMBERS = 2**25  # 256 MB
 DENSE_RATIO = 64
 ALWAYS_DENSE_NUMBERS = 2**17  # 1 MB
@@ -178,7 +178,7 @@ def _convert(texts: list[str], n_coefficients: int) -> Vectors:
     first = (ends - n_coefficients - 2 * pairs)[:, None] + np.arange(n_coefficients)
     coefficients = numbers[first]
     rest = np.delete(numbers, first.reshape(-1))  # index, value, index, value, ...
-    columns = np.clip(rest[0::2], 0, LARGEST_INDEX + 1).astype(np.int64) - 1
+    columns = np.clip(rest[0::2], 0, C_INT + 1).astype(np.int64) - 1
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(pairs)])
     return Vectors(coefficients, rest[1::2].copy(), columns, starts)
 
@@ -192,7 +192,7 @@ def _sound(part: Vectors) -> bool:
     rising = np.ones(part.columns.size + 1, dtype=np.bool_)
     np.greater(part.columns[1:], part.columns[:-1], out=rising[1:-1])
     rising[part.starts] = True  # the first pair of a row follows nothing
-    return bool(rising.all() and part.columns.min() >= 0 and part.columns.max() < LARGEST_INDEX)
+    return bool(rising.all() and part.columns.min() >= 0 and part.columns.max() < C_INT)
 
 
 def _joined(parts: list[Vectors]) -> Vectors:
@@ -236,7 +236,7 @@ def _parse_line(text: str, n_coefficients: int | None) -> tuple[list[float], dic
         index, colon, value = token.partition(":")
         if not (index and colon and value):
             raise BadNumber(f"{quote(token)} is not an `index:value` pair")
-        at = parse_int(index, "index", low=1, high=LARGEST_INDEX)
+        at = parse_int(index, "index", low=1, high=C_INT)
         if at <= last:
             why = "is there twice" if at in pairs else f"comes after {last}"
             raise BadNumber(f"index {quote(index)} {why}, expected increasing indices")

@@ -31,7 +31,7 @@ from kernelite.machine.kernels import (
     PolynomialKernel,
     SigmoidKernel,
 )
-from kernelite.machine.kernels.bumps import log_volume
+from kernelite.machine.kernels.powers import log_volume
 from kernelite.machine.machine import Machine
 from kernelite.sources.common import (
     NamedKernel,

@@ -34,16 +34,10 @@ from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
     "NotFolded",
-    "bins",
     "check_sparsity",
     "does_nothing",
     "flat",
-    "imputer_steps",
-    "indicator_steps",
-    "one_hot",
-    "ordinal",
     "own_scaling",
-    "places_of",
     "scaler_map",
     "steps_of",
 ]

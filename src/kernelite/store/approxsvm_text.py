@@ -18,17 +18,14 @@ import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.data.tables.lines import Lines
-from kernelite.data.tables.parsing import BadNumber, Defect, parse_float, parse_int, quote
+from kernelite.data.tables.parsing import C_INT, BadNumber, Defect, parse_float, parse_int, quote
 
 __all__ = ["APPROXSVM_CLASSIFIERS", "REGRESSORS", "ApproxText", "format_text", "parse_text"]
 
 APPROXSVM_CLASSIFIERS = ("c_svc", "nu_svm", "one_svm", "ls_svm")
 REGRESSORS = ("eps_svr", "nu_svr", "ls_svm")
 TITLES = {"approximated SVM classifier": True, "approximated SVM regressor": False}
-C_INT = 2**31 - 1  # approxsvm keeps labels in C's int
-ASYMMETRY = (
-    0.01  # of M's largest entry; approxsvm's single precision stays under a thousandth of it
-)
+ASYMMETRY = 0.01  # of M's largest entry; single precision stays under a thousandth of it
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@
     tuple          [...]
 
 Only the classes of `kernelite.store.registry` are packed and built. One whose fields are not what
-should be stored offers `__pack__(self) -> dict` and a classmethod `__unpack__(cls, dict)`, or
+should be stored offers `__pack__(self) -> dict`, and a classmethod `__unpack__(cls, dict)` where
+its constructor does not take that as it is, or
 `__stored__(dict) -> dict`, which gives the fields. One that no file can hold says why in
 `__unstorable__`.
 """
@@ -316,14 +317,15 @@ class _Unpacker:
             for name, item in tree.items()
             if name != "class"
         }
-        hooked = hasattr(cls, "__unpack__")
-        if hasattr(cls, "__stored__"):
+        given = hasattr(cls, "__stored__")
+        hooked = hasattr(cls, "__unpack__") or (hasattr(cls, "__pack__") and not given)
+        if given:
             stored = cls.__stored__(stored)
         if not hooked:
             check_names(cls, stored, where)
             check_types(cls, stored, where)
         try:
-            value = cls.__unpack__(stored) if hooked else cls(**stored)
+            value = getattr(cls, "__unpack__", lambda held: cls(**held))(stored)
         except KerneliteError as error:
             raise InputError(f"`{where}`: {error}") from None
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

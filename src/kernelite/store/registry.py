@@ -194,7 +194,7 @@ CLASSES = {
     "ThinPlateSpline": "kernelite.machine.kernels",
     "Threshold": "kernelite.machine.preparation.numeric",
     "TransformHead": "kernelite.machine.heads",
-    "Uncertainty": "kernelite.machine.uncertainty",
+    "Uncertainty": "kernelite.machine.exactly",
     "VotingHead": "kernelite.machine.heads",
     "Whitening": "kernelite.machine.preparation.projection:Projection",  # read, not written
 }

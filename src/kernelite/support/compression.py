@@ -23,7 +23,6 @@ __all__ = [
     "BUFFER",
     "ENDINGS",
     "VARIABLE",
-    "Compression",
     "Expansion",
     "TooLargeError",
     "decompressed",

@@ -24,7 +24,6 @@ from kernelite.support.errors import FileFormatError, InputError
 
 __all__ = [
     "STANDARD_INPUT",
-    "Path",
     "atomic_write",
     "cache_folder",
     "open_binary",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["dataclass"]
 
 LOCK = RLock()
-ALWAYS = ("__dataclass_fields__", "__dataclass_params__", "__match_args__", "__replace__")
+DATACLASS_MARKS = ("__dataclass_fields__", "__dataclass_params__", "__match_args__", "__replace__")
 ON_REQUEST = {"init": ("__init__",), "repr": ("__repr__",), "eq": ("__eq__", "__hash__")}
 SERVED = {*ON_REQUEST, "frozen", "kw_only"}  # with other options nothing waits
 NOT_COPIED = {"__dict__", "__weakref__", "__annotate_func__", "__annotations_cache__"}
@@ -39,7 +39,7 @@ class _Generated:
 
 def _completed_later(owner: type, options: dict[str, Any]) -> type:
     """`owner`, with a `_Generated` for each attribute that is to be generated."""
-    wanted = [*ALWAYS, "__signature__"]  # the last is looked for where there is none
+    wanted = [*DATACLASS_MARKS, "__signature__"]  # the last is looked for where there is none
     for option, methods in ON_REQUEST.items():
         wanted += methods if options.get(option, True) else ()
     names = [name for name in wanted if name not in owner.__dict__]

@@ -11,7 +11,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-__all__ = ["PrintableStream", "Progress", "in_notebook", "printable", "progress_bar", "unwrapped"]
+__all__ = ["PrintableStream", "Progress", "printable", "progress_bar", "unwrapped"]
 
 # Text that a terminal shows and does not obey: names and labels may come from anyone.
 #

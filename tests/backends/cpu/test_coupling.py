@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kernelite.backends.cpu import coupling
-from kernelite.backends.cpu.coupling import couple_rows
+from kernelite.backends.cpu.kernels import coupling
+from kernelite.backends.cpu.kernels.coupling import couple_rows
 from kernelite.machine.heads.coupling import LIMITS, couple
 
 

@@ -21,8 +21,8 @@ from kernelite.backends.cpu.kernels.exp2 import DOUBLE, QUICK, QUICKEST, SINGLE,
 from kernelite.backends.cpu.kernels.panels import over_rows, panel_types
 from kernelite.backends.cpu.panels import Layout, middle
 from kernelite.backends.cpu.staging import stage_engine
+from kernelite.machine.exactly import Uncertainty
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.uncertainty import Uncertainty
 from kernelite.program import bounded as stats
 from kernelite.program.criteria import Proven, SameAnswer, Within, never
 from kernelite.support.errors import InputError

@@ -104,7 +104,7 @@ def test_a_copy_records_for_itself() -> None:
 
 @pytest.mark.parametrize("classes", [2, 3, 5, 9])
 def test_the_kernel_couples_as_the_definition_does(classes: int) -> None:
-    from kernelite.backends.torch.kernels.couple import run_couple
+    from kernelite.backends.torch.kernels.votes import run_couple
 
     rng = np.random.default_rng(classes)
     first = rng.uniform(1e-7, 1.0 - 1e-7, size=(37, classes * (classes - 1) // 2))

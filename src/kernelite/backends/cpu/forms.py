@@ -145,10 +145,9 @@ class FormEngine:
         """
         if self.kernels is None or self.form.n_outputs != 1:
             return None
-        dense, (_, numbers) = self.kernels.dense, self._numbers
-        fixed = dense.fixed_arguments(self._dense, numbers, input_map)
-        bounded = len(numbers.numbers) > 0
-        return dense.KERNEL, fixed, dense.UNUSED, self._dense.least_rows, bounded
+        numbers = self._numbers[1]
+        found = self.kernels.dense.judged_pass(self._dense, numbers, input_map)
+        return *found, self._dense.least_rows, len(numbers.numbers) > 0
 
     def _defined(self, rows: FloatArray, bounded: bool) -> Bounded:
         found = self.form.evaluate(rows)

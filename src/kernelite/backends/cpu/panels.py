@@ -34,12 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse, row_blocks
-from kernelite.series.rounding import UNIT
+from kernelite.series.rounding import LOG2_E, UNIT
 from kernelite.support.records import dataclass
 
 __all__ = ["BLOCK_PANELS", "LOG2_E", "Layout", "Panels", "aligned", "error_terms", "middle"]
-
-LOG2_E = math.log2(math.e)  # as in kernels/exp2, which may load numba
 
 SHARED_MAJORITY = 0.5  # of the centers that share a value for it to be the origin of a feature
 SAME_PLACE = 1e-12  # of a feature's reach, that a row may be off its origin and count as there
@@ -47,9 +45,7 @@ ENTRIES_PAY = 0.5  # rows with fewer of all features are taken entry by entry
 FEWEST_PANEL_FEATURES = 16  # of narrower rows, entries are never taken one by one
 SHOWN_ROWS = 16  # so many rows of a block show how many entries rows have
 BLOCK_BYTES, BLOCK_PANELS = 1 << 18, 8  # of panels that many rows meet in turn
-COPIED_NUMBERS_AT_ONCE = (
-    1 << 19
-)  # numbers of centers that are copied at a time, since all may be many
+COPIED_NUMBERS = 1 << 19  # of centers, that are copied at a time, since all may be many
 CACHE_LINE_BYTES = 64  # bytes that a processor takes from memory at once
 
 
@@ -123,7 +119,7 @@ class Layout:
         """|s|' = sqrt(sum_l (L - l + 1) s_l^2), shape (n,): roundings of products grow with it."""
         n, length = self.shifted.shape
         chains, weights = np.empty(n), np.arange(length, 0, -1.0)
-        for block in row_blocks(n, max(1, COPIED_NUMBERS_AT_ONCE // max(1, length))):
+        for block in row_blocks(n, max(1, COPIED_NUMBERS // max(1, length))):
             chains[block] = np.sqrt(np.square(self.shifted[block]) @ weights)
         return chains
 
@@ -201,7 +197,7 @@ class Panels:
         c = np.full(first * width, -np.inf)
         exponents = logs - layout.g * layout.squares
         lines = _aligned_room((first, length, width), precision.dtype)
-        at, step = 0, max(1, COPIED_NUMBERS_AT_ONCE // max(1, width * length))
+        at, step = 0, max(1, COPIED_NUMBERS // max(1, width * length))
         for group, count in zip(groups, counts):
             c[at * width : at * width + len(group)] = exponents[group]
             for part in row_blocks(count, step):
@@ -307,7 +303,7 @@ def middle(centers: FloatArray) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):
         mean = centers.mean(axis=0)
     median, shared = np.empty(d), np.empty(d, np.bool_)
-    for block in row_blocks(d, max(1, COPIED_NUMBERS_AT_ONCE // n)):
+    for block in row_blocks(d, max(1, COPIED_NUMBERS // n)):
         some = centers[:, block]
         median[block] = np.partition(some, n // 2, axis=0)[n // 2]
         shared[block] = np.count_nonzero(some == median[block], axis=0) > SHARED_MAJORITY * n

@@ -25,9 +25,10 @@ from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.program import Program
+    from kernelite.model.compiled import CompiledModel
     from kernelite.model.fields import ModelFields
 
-__all__ = ["decided", "deviations", "error_bound"]
+__all__ = ["deviations"]
 
 
 def decided(model: ModelFields, program: Program, rows: Tensor) -> Tensor:
@@ -40,7 +41,7 @@ def decided(model: ModelFields, program: Program, rows: Tensor) -> Tensor:
     return ~program.predict(rows).undecidable
 
 
-def error_bound(model: ModelFields, program: Program, rows: Tensor) -> Tensor:
+def error_bound(model: CompiledModel, program: Program, rows: Tensor) -> Tensor:
     """A bound on the error of decision values, or else of scores: as `CompiledModel.error_bound`.
 
     Where values are served within a tolerance, it is at least that.
@@ -58,7 +59,7 @@ def error_bound(model: ModelFields, program: Program, rows: Tensor) -> Tensor:
         spread = decision_tolerance(head, model.tolerance, model.score_tolerance)  # type: ignore[assignment]
     if spread is not None and rule is not None and rule is not never:
         bounds = _at_least(program, rule, found, bounds, spread)
-    return bounds.reshape(-1) if not decides and _is_vector(head) else bounds
+    return bounds.reshape(-1) if not decides and model._predicts_vectors else bounds
 
 
 def _at_least(program: Program, rule: Criterion, found: Any, bounds: Tensor, spread: Any) -> Tensor:
@@ -67,13 +68,6 @@ def _at_least(program: Program, rule: Criterion, found: Any, bounds: Tensor, spr
     least = torch.as_tensor(np.max(spread) if bounds.ndim == 1 else spread, device=bounds.device)
     settled = settled if bounds.ndim == 1 else settled[:, None]
     return torch.where(settled, torch.maximum(bounds, least.double()), bounds)
-
-
-def _is_vector(head: Any) -> bool:
-    """Whether one score, of shape (m,), is what a regressor predicts."""
-    if head.kind != "regressor" or head.n_scores != 1 or head.judged_by("predict") != "bounds":
-        return False
-    return np.ndim(head.predict(np.zeros((1, 1)))) == 1
 
 
 def deviations(model: ModelFields, program: Program, rows: Tensor) -> Tensor:

@@ -52,7 +52,7 @@ __all__ = ["DIGITS", "FINE_EXP2", "POWERS", "FineSums", "RowDigits"]
 
 DIGITS, BITS, LARGEST = 5, 7, 6  # a row's digits, their bits, and log2 of the largest entry
 MOST_FINE_FEATURES = 128  # features: so that all digits of a tile fit beside the tensor cores
-FARTHEST = 1000.0  # g (|u| + R)^2
+FARTHEST_FINE = 1000.0  # g (|u| + R)^2
 FINE_EXP2 = 4e-9  # relative error of the polynomial
 NEAREST, BEYOND = -200, 200  # exponents of a row's largest entry
 
@@ -138,7 +138,7 @@ class FineSums(Buffers):
         largest = float(np.abs(factors[:, :-2]).max(initial=0.0))
         in_range = 1e-12 <= dense.expansion.gamma <= 1e12 and 1e-30 < largest < 1e30
         fits = factors.shape[1] - 2 <= MOST_FINE_FEATURES and factors.size <= 1 << 28
-        near = rounding.largest * LOG2E < 0.5 * FARTHEST
+        near = rounding.largest * LOG2E < 0.5 * FARTHEST_FINE
         return in_range and fits and near and 1e-200 < size < 1e200
 
     def forward(

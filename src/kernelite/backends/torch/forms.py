@@ -48,7 +48,7 @@ MOST_FORM_COLUMNS = 64  # columns of the product: more of them do not fit beside
 LOOSER, FLOOR = 1.0 + 2.0**-10, 1e-30
 
 
-def padded(size: int, least: int = 16) -> int:
+def padded(size: int) -> int:
     """The next power of two: a tile's side.
 
     Examples
@@ -56,7 +56,7 @@ def padded(size: int, least: int = 16) -> int:
     >>> padded(22), padded(3)
     (32, 16)
     """
-    return max(least, 1 << max(size - 1, 0).bit_length())
+    return max(16, 1 << max(size - 1, 0).bit_length())
 
 
 class KernelLayout(Buffers):

@@ -28,7 +28,7 @@ from kernelite.machine.heads.values import SMALLEST_SUM
 from kernelite.program.criteria import predict_criterion
 from kernelite.support.errors import KerneliteError, UnsupportedModelError
 
-__all__ = ["LOWERINGS", "PairVotes", "TorchHead", "Votes", "lower_head"]
+__all__ = ["PairVotes", "Votes", "lower_head"]
 
 COUPLED = 1 << 26  # entries of the matrices that couple probabilities, held at once: 512 MB
 
@@ -70,7 +70,7 @@ class TorchHead(Buffers):
         head, formula = self.formulas, self.formulas.probabilities
         if isinstance(head, ClassifierHead) and head.platt_a is not None and head.coupled:
             if scores.is_cuda and has_triton():
-                from kernelite.backends.torch.kernels.couple import run_couple
+                from kernelite.backends.torch.kernels.votes import run_couple
 
                 return run_couple(_of_pairs(head, scores), head.n_classes)
             parts = scores.split(max(1, COUPLED // head.n_classes**2))

@@ -47,7 +47,7 @@ from kernelite.support.errors import InputError
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
-__all__ = ["Answer", "Counts", "Labels", "Program"]
+__all__ = ["Answer", "Counts", "Program"]
 
 FEW_ROWS = 4096  # whose kernel values are kept at once for their derivatives
 

@@ -25,15 +25,7 @@ from kernelite.backends.torch.kernels import has_triton
 from kernelite.machine.exactly import UNIT
 from kernelite.support.errors import InputError
 
-__all__ = [
-    "DeviceProducts",
-    "Factors",
-    "KeptProducts",
-    "Quadrature",
-    "brought",
-    "players",
-    "products",
-]
+__all__ = ["DeviceProducts", "KeptProducts", "Quadrature", "brought", "players", "products"]
 
 DEVICE_EXPONENT = 230.0  # of a factor
 LARGEST_ERROR = 690.0  # of an exponent: nothing is known beyond

@@ -157,7 +157,8 @@ def check_single(wanted: Sequence[str], present: Sequence[str]) -> None:
             raise InputError(f"there are {counts[column]} columns `{column}`; rename them.")
 
 
-def _shortened(names: list[str], most: int = 5) -> str:
+def _shortened(names: list[str]) -> str:
+    most = 5
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 

@@ -170,7 +170,7 @@ def check_finite(rows: Rows, *, name: str = "X", first_row: int = 0) -> None:
         )
 
 
-def check_csr(rows: Rows, *, name: str = "X") -> None:
+def check_csr(rows: Rows) -> None:
     """Refuse sparse rows that claim sorted, unique indices and have others.
 
     The kernels of forms look as they go; engines that fill rows in would take them.
@@ -192,13 +192,13 @@ def check_csr(rows: Rows, *, name: str = "X") -> None:
     falls = np.flatnonzero(indices[1:] <= indices[:-1]) + 1  # which they may where a row begins
     wrong[falls[indptr[np.searchsorted(indptr, falls, side="right") - 1] != falls]] = True
     if wrong.any():
-        refuse_csr(int(np.searchsorted(indptr, np.argmax(wrong), side="right")) - 1, width, name)
+        refuse_csr(int(np.searchsorted(indptr, np.argmax(wrong), side="right")) - 1, width)
 
 
-def refuse_csr(row: int, width: int, name: str = "X") -> NoReturn:
+def refuse_csr(row: int, width: int) -> NoReturn:
     """Say that the indices of a row are wrong."""
     raise InputError(
-        f"`{name}` is not a canonical CSR matrix: the column indices of row {row} are not "
+        f"`X` is not a canonical CSR matrix: the column indices of row {row} are not "
         f"increasing or not below {width}."
     )
 

@@ -37,7 +37,7 @@ from kernelite.data.tables.columnar.reading import (
 from kernelite.data.tables.data import DataSet, iter_data
 from kernelite.support.errors import FileFormatError, InputError
 
-__all__ = ["Block", "Stream", "Wanted", "fitted_rows", "open_stream", "read_rows"]
+__all__ = ["Block", "Wanted", "fitted_rows", "open_stream", "read_rows"]
 
 
 @dataclass(frozen=True)

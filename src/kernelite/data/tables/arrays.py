@@ -31,12 +31,7 @@ from kernelite.support.files import open_binary
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = [
-    "NpyRows",
-    "open_npy",
-    "read_npz",
-    "scan_arrays",
-]
+__all__ = ["scan_arrays"]
 
 _MEMBERS = ("format", "shape", "data", "indices", "indptr")
 _CURE = "save a CSR matrix by scipy.sparse.save_npz"

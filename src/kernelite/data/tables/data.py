@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Literal
+from typing import Unpack
 
 from kernelite.data.tables.dataset import DataSet, join
 from kernelite.data.tables.parsing import Defect, Report, raise_first
-from kernelite.data.tables.scan import CHUNK_ROWS, Format, LabelsOption, Reading, scan
+from kernelite.data.tables.scan import CHUNK_ROWS, Reading, ReadingOptions, scan
 from kernelite.support.errors import FileFormatError, InputError
 
 __all__ = ["DataSet", "defects", "iter_data", "read_data"]
@@ -19,13 +19,7 @@ __all__ = ["DataSet", "defects", "iter_data", "read_data"]
 
 def read_data(
     path: str | os.PathLike[str],
-    *,
-    format: Format | None = None,
-    n_features: int | None = None,
-    labels: LabelsOption = "auto",
-    delimiter: str | None = None,
-    header: bool | Literal["auto"] = "auto",
-    label_column: int | str | None = "auto",
+    **options: Unpack[ReadingOptions],
 ) -> DataSet:
     """Read a data file whole.
 
@@ -87,22 +81,16 @@ def read_data(
     >>> data.rows.toarray(), data.labels
     (array([[0.5, 0. , 2. ], [0. , 1. , 0. ]]), array([ 1., -1.]))
     """
-    options = Reading(format, n_features, labels, delimiter, header, label_column)
-    return join(list(scan(path, options, raise_first(path))))
+    return join(list(scan(path, Reading(**options), raise_first(path))))
 
 
 def iter_data(
     path: str | os.PathLike[str],
     chunk_rows: int = CHUNK_ROWS,
     *,
-    format: Format | None = None,
-    n_features: int | None = None,
-    labels: LabelsOption = "auto",
-    delimiter: str | None = None,
-    header: bool | Literal["auto"] = "auto",
-    label_column: int | str | None = "auto",
     dense_width: int | None = None,
     report: Report | None = None,
+    **options: Unpack[ReadingOptions],
 ) -> Iterator[DataSet]:
     """Read a data file in parts, in memory that does not grow with its length.
 
@@ -145,19 +133,13 @@ def iter_data(
     """
     if chunk_rows < 1:
         raise InputError(f"`chunk_rows` must be 1 or more, got {chunk_rows}")
-    options = Reading(format, n_features, labels, delimiter, header, label_column, dense_width)
-    return scan(path, options, report or raise_first(path), chunk_rows)
+    reading = Reading(**options, dense_width=dense_width)
+    return scan(path, reading, report or raise_first(path), chunk_rows)
 
 
 def defects(
     path: str | os.PathLike[str],
-    *,
-    format: Format | None = None,
-    n_features: int | None = None,
-    labels: LabelsOption = "auto",
-    delimiter: str | None = None,
-    header: bool | Literal["auto"] = "auto",
-    label_column: int | str | None = "auto",
+    **options: Unpack[ReadingOptions],
 ) -> Iterator[Defect]:
     """List what is wrong with a data file, in order of its lines.
 
@@ -189,8 +171,7 @@ def defects(
     3 label `x` is not a decimal number
     3 index `1` appears twice, indices must rise along a row
     """
-    options = Reading(format, n_features, labels, delimiter, header, label_column)
-    return _walk(path, options)
+    return _walk(path, Reading(**options))
 
 
 def _walk(path: str | os.PathLike[str], options: Reading) -> Iterator[Defect]:

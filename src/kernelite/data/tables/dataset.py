@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
+from kernelite.data.rows.inputs import FloatArray, Rows, fit_width, is_sparse
 from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ class DataSet:
             return rows, None
         if self.n_features <= width:
             return make_csr(rows.data, rows.indices, rows.indptr, width), None
-        return _cut(rows, width)
+        inside, beyond = fit_width(rows, width)
+        return inside, beyond if beyond is not None and beyond.any() else None
 
 
 def make_csr(
@@ -168,16 +169,3 @@ def join(parts: Sequence[DataSet]) -> DataSet:
     else:
         rows = np.concatenate(tables)
     return replace(parts[0], rows=rows, labels=np.concatenate(labels) if labels else None)
-
-
-def _cut(rows: csr_array, width: int) -> tuple[csr_array, FloatArray | None]:
-    n = rows.shape[0]
-    kept = rows.indices < width
-    row_of = np.repeat(np.arange(n), np.diff(rows.indptr))
-    counts = np.bincount(row_of[kept], minlength=n)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    inside = make_csr(rows.data[kept], rows.indices[kept], indptr, width)
-    with np.errstate(over="ignore"):  # a norm beyond the range of doubles is infinite, rightly
-        squares = rows.data[~kept] ** 2
-        beyond = np.bincount(row_of[~kept], weights=squares, minlength=n).astype(np.float64)
-    return inside, beyond if beyond.any() else None

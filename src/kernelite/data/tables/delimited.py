@@ -29,16 +29,7 @@ from kernelite.data.tables.parsing import (
 )
 from kernelite.support.errors import FileFormatError, InputError
 
-__all__ = [
-    "BROKEN_QUOTES",
-    "LABEL_NAMES",
-    "DenseBlock",
-    "TextLayout",
-    "data_lines",
-    "find_layout",
-    "parse_block",
-    "split_cells",
-]
+__all__ = ["LABEL_NAMES", "TextLayout", "data_lines", "find_layout", "parse_block"]
 
 LABEL_NAMES = ("label", "target", "class", "y")
 """Header cells, in any case, that mark the label column unless it is named."""

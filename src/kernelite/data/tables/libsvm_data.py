@@ -32,7 +32,6 @@ from kernelite.data.tables.parsing import (
 
 __all__ = [
     "MAX_INDEX",
-    "FastBlock",
     "SparseBlock",
     "cut",
     "data_lines",

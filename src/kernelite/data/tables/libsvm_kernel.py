@@ -29,7 +29,7 @@ from kernelite.backends.cpu.kernels.compiling import (
     types,
 )
 
-__all__ = ["BAD", "GOOD", "HARD", "byte_at", "read_decimal", "read_lines"]
+__all__ = ["read_lines"]
 
 GOOD, HARD, BAD = 0, 1, 2
 _LEAST, _MOST = -342, 308  # of q: beyond them a nonzero w is zero or infinite

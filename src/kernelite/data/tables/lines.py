@@ -18,7 +18,7 @@ from kernelite.support.compression import (
 )
 from kernelite.support.files import open_binary
 
-__all__ = ["MAX_LINE_BYTES", "Lines"]
+__all__ = ["Lines"]
 
 MAX_LINE_BYTES = 16 * 2**20
 """Longest accepted line of a text file: a row of about a million `index:value` pairs."""

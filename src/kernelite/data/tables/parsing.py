@@ -15,6 +15,7 @@ from kernelite.support.errors import FileFormatError
 from kernelite.support.records import dataclass
 
 __all__ = [
+    "C_INT",
     "DECIMAL",
     "BadNumber",
     "Defect",
@@ -30,6 +31,9 @@ __all__ = [
 
 DECIMAL = r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
 """Regular expression of one decimal number; possessive, so it never backtracks over digits."""
+
+C_INT = 2**31 - 1
+"""The largest of C's int, in which LIBSVM and approxsvm keep counts, labels and indices."""
 
 _DECIMAL = re.compile(DECIMAL)
 _INTEGER = re.compile(r"[+-]?[0-9]++")

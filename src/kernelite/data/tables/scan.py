@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, get_args
+from typing import Literal, TypedDict, get_args
 
 from kernelite.data.rows.inputs import Rows
 from kernelite.data.tables import delimited, libsvm_data
@@ -23,7 +23,7 @@ from kernelite.support.compression import without_ending
 from kernelite.support.errors import FileFormatError, InputError
 from kernelite.support.files import open_binary
 
-__all__ = ["CHUNK_ROWS", "Format", "LabelsOption", "Reading", "scan"]
+__all__ = ["CHUNK_ROWS", "Format", "LabelsOption", "Reading", "ReadingOptions", "scan"]
 
 Format = Literal["libsvm", "delimited", "npy", "npz"]
 LabelsOption = Literal["auto", "required", "ignore", "text"]
@@ -55,6 +55,17 @@ _PAIR = re.compile(r"(?:^|[ \t])[+-]?[0-9]+:")
 _DECIMAL = re.compile(DECIMAL)
 
 Line = tuple[int, str]
+
+
+class ReadingOptions(TypedDict, total=False):
+    """What `read_data` and its kin take besides a path, and describe."""
+
+    format: Format | None
+    n_features: int | None
+    labels: LabelsOption
+    delimiter: str | None
+    header: bool | Literal["auto"]
+    label_column: int | str | None
 
 
 @dataclass(frozen=True, slots=True)

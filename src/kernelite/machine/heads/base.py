@@ -27,7 +27,6 @@ __all__ = [
     "BySign",
     "Head",
     "Judged",
-    "Kind",
     "LabelHead",
     "Range",
     "ValueHead",

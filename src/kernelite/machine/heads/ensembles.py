@@ -76,11 +76,6 @@ class VotingHead(OfMembers, LabelHead):
             object.__setattr__(self, "weights", checked_weights(self.weights, self.members))
         n_columns(self.members)
 
-    @property
-    def offers(self) -> frozenset[str]:
-        """What the source offers."""
-        return frozenset(self.methods)
-
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """Index into `classes` of each row's label."""
         return ops(scores).argmax(self._totals(scores), axis=1)
@@ -254,11 +249,6 @@ class MultiOutputHead(OfMembers):
     def n_values(self) -> int:
         """Outputs."""
         return len(self.members)
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """What the source offers."""
-        return frozenset(self.methods)
 
     @property
     def classes(self) -> list[NDArray[Any]] | None:

@@ -19,7 +19,6 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.ops import ops
 
 __all__ = [
-    "LARGEST_DOUBLE",
     "SLACK",
     "BoolArray",
     "Range",

@@ -163,6 +163,14 @@ class OfMembers(Head):
         def members(self) -> tuple[Member, ...]:
             """A field of most, a property of others."""
 
+    methods: tuple[str, ...]
+    """Which methods the source has; heads that need not be told say what they offer."""
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What the source offers."""
+        return frozenset(self.methods)
+
     @property
     def n_scores(self) -> int:
         """Scores of all machines."""

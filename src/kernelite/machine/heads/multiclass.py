@@ -37,7 +37,7 @@ from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
-__all__ = ["OneVsOneHead", "OneVsRestHead", "OutputCodeHead", "response_range"]
+__all__ = ["OneVsOneHead", "OneVsRestHead", "OutputCodeHead"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +80,6 @@ class OneVsRestHead(OfMembers, LabelHead):
         if not suits or len(self.members) != (1 if K == 2 and not self.multilabel else K):
             raise InputError(f"{len(self.members)} machines do not suit {K} classes.")
         n_columns(self.members)
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """What the source offers."""
-        return frozenset(self.methods)
 
     @property
     def _by_threshold(self) -> bool:

@@ -8,13 +8,17 @@ distances, the `profile` is compiled as it stands (`Kernel.statistic`).
 
 from __future__ import annotations
 
-from kernelite.machine.kernels.algebra import ProductKernel, SumKernel
+from kernelite.machine.kernels.algebra import FunctionKernel, ProductKernel, SumKernel
 from kernelite.machine.kernels.base import POLY2, RBF, Kernel, Reach
-from kernelite.machine.kernels.bumps import Bump
-from kernelite.machine.kernels.chi_squared import AdditiveChiSquared, ChiSquared
-from kernelite.machine.kernels.exponential import ExpSineSquared, Laplacian, Matern
-from kernelite.machine.kernels.functions import FunctionKernel
+from kernelite.machine.kernels.exponential import (
+    AdditiveChiSquared,
+    ChiSquared,
+    ExpSineSquared,
+    Laplacian,
+    Matern,
+)
 from kernelite.machine.kernels.powers import (
+    Bump,
     InverseMultiquadric,
     InverseQuadratic,
     Multiquadric,

@@ -1,4 +1,4 @@
-"""Kernels that decay by an exponential of a distance: Matern, Laplacian, ExpSineSquared."""
+"""Kernels that decay by an exponential: Matern, Laplacian, ExpSineSquared, chi-squared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernelite.machine.ops import elementwise, ops
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
-__all__ = ["ExpSineSquared", "Laplacian", "Matern"]
+__all__ = ["AdditiveChiSquared", "ChiSquared", "ExpSineSquared", "Laplacian", "Matern"]
 
 # Matern kernels: exp(-r), (1 + a) exp(-a), (1 + a + a^2 / 3) exp(-a), or any nu by SciPy's `kv`.
 #
@@ -54,6 +54,7 @@ class Matern(ScaledRadial):
     nu: float = 1.5
     peaks = True
     vanishes = True
+    most_sensitive = 0.75
     variants: ClassVar = {"nu": CLOSED}
 
     def __post_init__(self) -> None:
@@ -98,9 +99,6 @@ class Matern(ScaledRadial):
             logs = (1.0 - self.nu) * math.log(2.0) - gammaln(self.nu) + self.nu * np.log(a) - a
             found = np.exp(logs) * kve(self.nu, a)
         return np.where(a == 0.0, 1.0, np.minimum(np.nan_to_num(found, posinf=1.0), 1.0))
-
-    def sensitivity(self, r: FloatArray) -> float:
-        return 0.75
 
     def slope(self, r: FloatArray) -> float:
         # Below 1/2 there is a cusp at zero, of infinite slope.
@@ -227,10 +225,6 @@ class ExpSineSquared(Radial):
         return 1.0 / self.periodicity
 
     @property
-    def isotropic(self) -> bool:
-        return True
-
-    @property
     def own(self) -> float:  # type: ignore[override]
         """The sine errs by an ulp of 1 at most."""
         return 32.0 + 8.0 / self.length_scale
@@ -256,3 +250,120 @@ class ExpSineSquared(Radial):
         return (
             f"ExpSineSquared, length scale {self.length_scale:.6g}, period {self.periodicity:.6g}"
         )
+
+
+# Chi-squared kernels, of rows without negative numbers (histograms).
+#
+#     q = sum_l (x_l - z_l)^2 / (x_l + z_l),    k = -q    or    k = exp(-gamma q)
+#
+# A feature that is zero in both adds nothing. A term errs relatively by 5 roundings and their sum
+# by d more, and t exp(-t) <= 1 / e. Since (x - z)^2 / (x + z) <= |x - z|, q is at most
+# sqrt(d) |x - z|. Its derivative by z_l, 1 - 4 x^2 / (x + z)^2, lies between -3 and 1.
+
+
+LARGEST_ENTRY = 1e150  # of rows whose squares are surely no overflow
+LOST_TERM = 1e-300  # of a term whose square underflows
+
+
+def statistics(rows: FloatArray, centers: FloatArray) -> FloatArray:
+    """q of all pairs: (m, d) and (n, d) to (m, n), feature by feature."""
+    if not isinstance(rows, np.ndarray):
+        raise UnsupportedModelError("its kernel is chi-squared")
+    if (rows < 0).any():
+        raise InputError("`X` has negative numbers, which a chi-squared kernel does not take.")
+    found = np.zeros((len(rows), len(centers)))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for z, x in zip(rows.T, centers.T):
+            sums, gaps = np.add.outer(z, x), np.subtract.outer(z, x)
+            found += gaps * (gaps / np.where(sums > 0, sums, 1.0))
+    return found
+
+
+class _OfStatistics(Kernel):
+    """What both have in common."""
+
+    shifts = False
+
+    def size(self, reach: Reach) -> FloatArray:
+        """No q of a row is larger, shape (m,): |x - z|_1 is at most sqrt(d) (|x| + |z|)."""
+        with np.errstate(over="ignore"):
+            found = 1.01 * math.sqrt(reach.n_features) * reach.distances + LOST_TERM
+        return np.where(found < LARGEST_ENTRY, found, np.inf)
+
+    def units(self, reach: Reach) -> float:
+        """Roundings of q, relative to it."""
+        return reach.n_features + 8.0 + reach.relative
+
+    def moved(self, reach: Reach) -> FloatArray:
+        """How far q moves with rows and centers: no derivative is above 3."""
+        root = 3.0 * math.sqrt(reach.n_features)
+        far = units(reach.moves) * (reach.rows + reach.radius) + 1.01 * reach.moved
+        return np.asarray(root * far + reach.n_features * LOST_TERM)
+
+
+@dataclass(frozen=True)
+class ChiSquared(_OfStatistics):
+    """exp(-gamma q), scikit-learn's `chi2`.
+
+    Parameters
+    ----------
+    gamma : float
+
+    Examples
+    --------
+    >>> ChiSquared(1.0).values(np.array([[1.0, 0.0]]), np.array([[0.0, 0.0], [1.0, 0.0]])).round(4)
+    array([[0.3679, 1.    ]])
+    """
+
+    gamma: float
+
+    def __post_init__(self) -> None:
+        check_positive(gamma=self.gamma)
+
+    def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
+        with np.errstate(under="ignore", over="ignore"):
+            return np.exp(-self.gamma * statistics(rows, centers))
+
+    def diagonal(self, rows: FloatArray) -> FloatArray:
+        return np.ones(len(rows))
+
+    def largest(self, reach: Reach) -> FloatArray:
+        return np.ones(len(reach.rows))
+
+    def error(self, reach: Reach) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = units(self.units(reach)) * 0.37 + units(16.0) + self.gamma * self.moved(reach)
+            known = np.isfinite(self.size(reach)) & (found < 1.0)
+        return np.where(known, found, 1.0 + 1e-9)
+
+    @property
+    def label(self) -> str:
+        return f"chi-squared, gamma {self.gamma:.6g}"
+
+
+@dataclass(frozen=True)
+class AdditiveChiSquared(_OfStatistics):
+    """-q, scikit-learn's `additive_chi2`.
+
+    Examples
+    --------
+    >>> AdditiveChiSquared().values(np.array([[1.0, 3.0]]), np.array([[0.0, 1.0]]))
+    array([[-2.]])
+    """
+
+    def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
+        return -statistics(rows, centers)
+
+    def diagonal(self, rows: FloatArray) -> FloatArray:
+        return np.zeros(len(rows))
+
+    def largest(self, reach: Reach) -> FloatArray:
+        return self.size(reach)
+
+    def error(self, reach: Reach) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(units(self.units(reach)) * self.size(reach) + self.moved(reach))
+
+    @property
+    def label(self) -> str:
+        return "additive chi-squared"

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.exactly import LOST_NORM
+from kernelite.machine.exactly import NORM_LOSS
 from kernelite.machine.kernels.base import Kernel, Reach, check_positive, powers, units
 from kernelite.machine.ops import elementwise, ops
 from kernelite.support.errors import InputError
@@ -57,7 +57,7 @@ class _OfProducts(Kernel):
     def size(self, reach: Reach) -> FloatArray:
         """B, shape (m,); infinite where sums may have overflowed on the way."""
         with np.errstate(over="ignore", invalid="ignore"):
-            rows, radius = reach.rows + LOST_NORM, reach.radius + LOST_NORM
+            rows, radius = reach.rows + NORM_LOSS, reach.radius + NORM_LOSS
             products = rows * radius
             found = 1.0001 * (self.gamma * products + abs(self.coef0))
             sound = (products < OVERFLOWS) & (found < OVERFLOWS)
@@ -67,7 +67,7 @@ class _OfProducts(Kernel):
         """How far the argument moves with a row."""
         if not reach.moved:
             return 0.0
-        return 1.01 * self.gamma * (reach.radius + LOST_NORM) * reach.moved
+        return 1.01 * self.gamma * (reach.radius + NORM_LOSS) * reach.moved
 
     def units(self, reach: Reach) -> float:
         """Roundings of the argument, relative to B."""

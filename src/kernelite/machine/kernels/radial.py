@@ -42,28 +42,27 @@ class Radial(Kernel):
     """Whether k is zero in doubles from a distance of `VANISHED` on."""
     own: ClassVar[float] = 24.0
     """Roundings of the profile itself, relative to the largest value."""
+    isotropic: bool = True
+    """Whether all features have the same scale: then the distance is scaled, not the rows."""
+    most_sensitive: ClassVar[float]
+    steepest: ClassVar[float]
 
     @abstractmethod
     def profile(self, squares: FloatArray) -> FloatArray:
         """k from scaled r^2 of any shape, up to infinity, in the operations of `machine.ops`."""
 
-    @abstractmethod
     def sensitivity(self, r: FloatArray) -> FloatArray | float:
         """At least |r k'(r)| for all distances up to r."""
+        return self.most_sensitive
 
-    @abstractmethod
     def slope(self, r: FloatArray) -> FloatArray | float:
         """At least |k'(r)| for all distances up to r."""
+        return self.steepest
 
     @property
     @abstractmethod
     def scale(self) -> float:
         """What distances are multiplied with at most: one over the least length scale."""
-
-    @property
-    @abstractmethod
-    def isotropic(self) -> bool:
-        """Whether all features have the same scale: then the distance is scaled, not the rows."""
 
     @abstractmethod
     def scaled(self, rows: FloatArray) -> FloatArray:
@@ -134,7 +133,7 @@ class ScaledRadial(Radial):
         return max(1.0 / min(self.length_scale), 5e-324)
 
     @property
-    def isotropic(self) -> bool:
+    def isotropic(self) -> bool:  # type: ignore[override]
         return len(self.length_scale) == 1
 
     def check_width(self, n_features: int) -> None:
@@ -171,15 +170,10 @@ class Rbf(ScaledRadial):
     """
 
     vanishes = True
+    most_sensitive, steepest = 0.7358, 0.6066  # 2 / e and exp(-1 / 2)
 
     def profile(self, squares: FloatArray) -> FloatArray:
         return ops(squares).exp(squares * -0.5)
-
-    def sensitivity(self, r: FloatArray) -> float:
-        return 0.7358  # 2 / e
-
-    def slope(self, r: FloatArray) -> float:
-        return 0.6066  # exp(-1 / 2)
 
     @property
     def label(self) -> str:
@@ -205,7 +199,7 @@ class Gaussian(Radial):
     damps = True
     peaks = True
     vanishes = True
-    isotropic = True
+    most_sensitive, steepest = 0.7358, 0.8578  # 2 / e and sqrt(2 / e)
 
     def __post_init__(self) -> None:
         check_positive(gamma=self.gamma)
@@ -222,12 +216,6 @@ class Gaussian(Radial):
 
     def exponents(self, squares: FloatArray) -> FloatArray:
         return -self.gamma * squares
-
-    def sensitivity(self, r: FloatArray) -> float:
-        return 0.7358  # 2 / e
-
-    def slope(self, r: FloatArray) -> float:
-        return 0.8578  # sqrt(2 / e)
 
     @property
     def label(self) -> str:

@@ -61,11 +61,6 @@ class Selection:
         stored = {"columns": self.columns, "n_features": self.n_features}
         return stored | {"either": True} if self.either else stored
 
-    @classmethod
-    def __unpack__(cls, stored: dict[str, Any]) -> Selection:
-        """Back from `__pack__`."""
-        return cls(**stored)
-
     @property
     def n_out(self) -> int:
         """r."""

@@ -29,13 +29,11 @@ from kernelite.machine.preparation.pieces import Hot, Piece
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
-__all__ = ["Bins", "Categories", "OneHot", "Ordinal", "Scalar"]
+__all__ = ["Bins", "Categories", "OneHot", "Ordinal"]
 
 Scalar: TypeAlias = "str | int | float | bool | None"
 NOTHING, REFUSED = -1, -2  # places of a category
-SPARE_PLACES = (
-    2  # places beside those of the categories: one for unknown values, one for missing ones
-)
+SPARE_PLACES = 2  # beside those of the categories: for unknown values, and for missing ones
 
 
 @dataclass(frozen=True, eq=False)

@@ -105,12 +105,8 @@ class OwnScaling(NumberStep):
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Scaled rows."""
-        out = np.array(dense(rows, self.n_features))
-        acts = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
         with np.errstate(over="ignore"):
-            for mark, by in zip(self.marks, self.by, strict=True):
-                acts[mark](out, by, out=out)
-        return out
+            return np.asarray(self.formula(dense(rows, self.n_features)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,15 +159,8 @@ class Polynomial(NumberStep):
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Products of features of each row."""
-        columns = np.ascontiguousarray(dense(rows, self.n_features).T)
-        out = np.empty((self.n_out, columns.shape[1]))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for term, powers in zip(out, self.powers, strict=True):
-                factors = np.repeat(np.flatnonzero(powers), powers[powers > 0])
-                term[:] = columns[factors[0]] if len(factors) else 1.0
-                for j in factors[1:]:
-                    term *= columns[j]
-        return np.ascontiguousarray(out.T)
+            return np.ascontiguousarray(self.formula(dense(rows, self.n_features)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,20 +194,15 @@ class Normalize(NumberStep):
                 made = rows.copy()
                 made.data /= np.repeat(np.where(norms == 0.0, 1.0, norms), np.diff(rows.indptr))
                 return made
-            rows = dense(rows, self.n_features)
-            norms = self._norms(np.abs(rows))
-            return rows / np.where(norms < NEARLY_ZERO, 1.0, norms)[:, None]
+            return np.asarray(self.formula(dense(rows, self.n_features)))
 
     def _norms(self, sizes: Any) -> FloatArray:
+        """Of sparse rows."""
         if self.norm == "max":
-            return np.asarray(
-                sizes.max(axis=1).toarray() if is_sparse(sizes) else sizes.max(axis=1)
-            )
+            return np.asarray(sizes.max(axis=1).toarray())
         if self.norm == "l1":
             return np.asarray(sizes.sum(axis=1))
-        if is_sparse(sizes):
-            return np.sqrt(np.asarray(sizes.multiply(sizes).sum(axis=1)))
-        return np.sqrt(np.einsum("ij,ij->i", sizes, sizes))
+        return np.sqrt(np.asarray(sizes.multiply(sizes).sum(axis=1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +227,7 @@ class Threshold(NumberStep):
         """Zeros and ones."""
         rows = dense(rows, self.n_features)
         refuse_infinite(rows, nan=True)
-        return (rows > self.threshold).astype(np.float64)
+        return np.asarray(self.formula(rows))
 
 
 @dataclass(frozen=True, eq=False)

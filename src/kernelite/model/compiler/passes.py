@@ -50,14 +50,11 @@ AS_CHEAP = 1.1  # times a form's cost: estimates are no closer than that
 Fields: TypeAlias = dict[str, Any]
 
 
-def exact_fields(task: Task) -> Fields:
+def exact_fields(task: Task, guarantee: str = "exact") -> Fields:
     """The exact model, on kernelite's engine."""
     chosen = exact_candidate(task.expansion, "asked for", labels=task.machine.head.proves_labels)
-    return {
-        "approximation": None,
-        "expansion": task.expansion,
-        "plan": Plan("exact", chosen, (), chosen.nanoseconds),
-    }
+    plan = Plan(guarantee, chosen, (), chosen.nanoseconds)
+    return {"approximation": None, "expansion": task.expansion, "plan": plan}
 
 
 def pointwise_fields(task: Task, guarantee: str, tolerance: Any, plan: str) -> Fields:
@@ -114,14 +111,7 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
     head, sample = task.machine.head, task.sample()
     if plan == "exact":
         tolerances = _tolerances(task, tolerance, sample)
-        chosen = exact_candidate(task.expansion, "asked for", labels=head.proves_labels)
-        return {
-            "approximation": None,
-            "expansion": task.expansion,
-            "plan": Plan("certified", chosen, (), chosen.nanoseconds),
-            "tolerance": tolerances,
-            "score_tolerance": _score_tolerance(task, sample) if tolerances is None else None,
-        }
+        return exact_fields(task, "certified") | _kept_within(task, sample, tolerances)
     wanted = None if plan in ("auto", "estimate", "measure") else plan
     with progress_bar("certifying") as on_progress:
         tolerances, judges = _tolerances(task, tolerance, sample), task.judges(sample)
@@ -155,9 +145,8 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
         "approximation": approximation,
         "expansion": task.expansion,
         "plan": explained.noting(task.sample_note(sample)),
-        "tolerance": tolerances,
-        "score_tolerance": _score_tolerance(task, sample) if tolerances is None else None,
         "local": local,
+        **_kept_within(task, sample, tolerances),
     }
 
 
@@ -217,11 +206,13 @@ def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | 
     return default_tolerance(head, scores if tail is None else scores + tail.values(sample)[0])
 
 
-def _score_tolerance(task: Task, sample: FloatArray) -> FloatArray | None:
-    """Of decision values, from some rows of the sample."""
+def _kept_within(task: Task, sample: FloatArray, tolerances: FloatArray | None) -> Fields:
+    """Tolerances of values; where there are none, of decision values, from some rows."""
+    if tolerances is not None:
+        return {"tolerance": tolerances, "score_tolerance": None}
     some = sample[:: -(-len(sample) // SPREAD_ROWS) or 1]
-    scores = task.engine.run(some).scores
-    return score_tolerance(task.machine.head, scores)
+    spread = score_tolerance(task.machine.head, task.engine.run(some).scores)
+    return {"tolerance": None, "score_tolerance": spread}
 
 
 def _warn_about_few_centers(expansion: KernelExpansion) -> None:

@@ -18,7 +18,7 @@ from kernelite.model.export.exact import exact_scores
 from kernelite.model.export.selection import ExportSelection, steps_of
 from kernelite.support.records import dataclass
 
-__all__ = ["Float32Error", "float32_error", "scores_in"]
+__all__ = ["float32_error"]
 
 MOST_TRIED_ROWS = 1000  # at most so many rows are tried
 ROWS_PER_FLOAT32_TILE = 8  # of them at a time

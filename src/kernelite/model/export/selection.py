@@ -25,7 +25,6 @@ from kernelite.series.packed import packed_degree, packed_tensor
 from kernelite.support.errors import InputError, KerneliteError, UnsupportedModelError
 
 __all__ = [
-    "PARTS",
     "Dtype",
     "ExportSelection",
     "Part",

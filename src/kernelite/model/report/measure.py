@@ -23,7 +23,7 @@ from kernelite.program.bounded import EXACT, FULL, THIRD, Bounded, spelled_out
 from kernelite.program.criteria import label_criterion
 from kernelite.support.errors import InputError
 
-__all__ = ["TIERS", "Compared", "Measured", "Timed", "compare", "margins_of", "measure"]
+__all__ = ["TIERS", "Compared", "Measured", "compare", "margins_of", "measure"]
 
 TIERS = ("form", "second form", "exact model")
 MOST_COMPARED_ROWS = 5000  # compared with the exact model

@@ -12,7 +12,7 @@ from kernelite.model import CompiledModel
 from kernelite.model.report.measure import TIERS, Measured, margins_of
 from kernelite.support.errors import KerneliteError
 
-__all__ = ["Held", "HeldRow", "NearRow", "held_rows", "nearest_rows"]
+__all__ = ["Held", "held_rows", "nearest_rows"]
 
 MOST = 10
 MOST_RADII = 400  # rows whose radius is looked at

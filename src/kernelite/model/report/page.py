@@ -26,7 +26,7 @@ from kernelite.model.report.nearest import Held, held_rows, nearest_rows
 from kernelite.support.errors import missing_extra
 from kernelite.support.files import atomic_write
 
-__all__ = ["Page", "page_of", "report", "write"]
+__all__ = ["page_of", "report", "write"]
 
 MOST_CANDIDATES = 8
 

@@ -13,16 +13,13 @@ from kernelite.model.report.measure import TIERS, Compared, Measured
 
 __all__ = [
     "NEEDS",
-    "Fact",
     "duration",
     "facts",
     "headline",
     "model_facts",
     "plan_words",
     "promise",
-    "share",
     "sized",
-    "span",
 ]
 
 NEEDS = ("a report needs matplotlib and jinja2", "matplotlib jinja2", "report")

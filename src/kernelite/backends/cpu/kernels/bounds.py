@@ -38,7 +38,6 @@ __all__ = [
     "bound_tile",
     "prepare_certificate",
     "prepare_shared_certificate",
-    "remainder_kernel",
     "remainders",
     "second_roots_tile",
     "third_roots_tile",

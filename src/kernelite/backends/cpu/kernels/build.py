@@ -51,7 +51,7 @@ def declare_all() -> list[KernelSource]:
     """Load each module with kernels; one that makes them on demand has `all_kernels`."""
     package = Path(__file__).parents[3]
     # Which load numba, and have none.
-    others = {"build", "emitting", "entries", "quickening", "tracing"}
+    others = {"build", "emitting", "entries", "tracing"}
     for path in sorted(providers.kernel_files()):
         if path.stem not in others:
             inside = path.relative_to(package).with_suffix("")

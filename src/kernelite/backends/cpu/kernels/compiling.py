@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.kernels import providers
 from kernelite.backends.cpu.kernels.objects import callable_at
-from kernelite.backends.cpu.kernels.providers import JitWarning, jit_available, wide_vectors
+from kernelite.backends.cpu.kernels.providers import jit_available, wide_vectors
 from kernelite.data.rows.inputs import FloatArray
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "Blocks",
     "Bools",
     "Ints",
-    "JitWarning",
     "KernelSource",
     "Longs",
     "Matrix",

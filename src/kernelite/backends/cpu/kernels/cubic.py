@@ -32,9 +32,7 @@ __all__ = [
     "weigher",
 ]
 
-CUBIC_SUMS = (
-    4  # q at a time: with CUBIC_VECTORS of rows each, as many sums as there are registers for
-)
+CUBIC_SUMS = 4  # q at a time: with CUBIC_VECTORS of rows each, what registers hold
 CUBIC_VECTORS = 4 if WIDE else 2
 FEWEST_TILES = 8  # that a thread takes at a time: the room for all products is made anew each time
 PARTIAL = 64  # products that are summed up before their sum is put aside

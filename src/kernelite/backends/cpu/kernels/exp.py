@@ -15,14 +15,7 @@ from typing import Any
 
 from kernelite.backends.cpu.kernels.compiling import helper, instruction, ir, types
 
-__all__ = [
-    "LN2_LOWER",
-    "LN2_UPPER",
-    "SMALLEST_EXPONENT",
-    "bits_of",
-    "double_of",
-    "exp_nonpositive",
-]
+__all__ = ["LN2_LOWER", "LN2_UPPER", "SMALLEST_EXPONENT", "exp_nonpositive"]
 
 SMALLEST_EXPONENT = -708.0  # exp(-708) = 3.3e-308 is still normal
 _LOG2_E = 1.0 / math.log(2.0)

@@ -26,26 +26,14 @@ wherever x is.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelite.backends.cpu.kernels.compiling import cgutils, ir, wide_vectors
 
-__all__ = [
-    "DOUBLE",
-    "LOG2_E",
-    "PANEL_VECTORS",
-    "QUICK",
-    "QUICKEST",
-    "SINGLE",
-    "WIDE",
-    "Code",
-    "Precision",
-]
+__all__ = ["DOUBLE", "PANEL_VECTORS", "QUICK", "QUICKEST", "SINGLE", "WIDE", "Code", "Precision"]
 
 WIDE = wide_vectors()
-LOG2_E = math.log2(math.e)
 PANEL_VECTORS = 4  # of centers in a panel
 HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 ROUNDER_BITS = 0x4338000000000000  # of 1.5 2^52: whole numbers added to these are added to it

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kernelite.backends.cpu.kernels.exp2 import LOG2_E, Code
+from kernelite.backends.cpu.kernels.exp2 import Code
+from kernelite.series.rounding import LOG2_E
 from kernelite.support.errors import KerneliteError
 
 __all__ = ["LaneOps", "Lanes", "traceable"]

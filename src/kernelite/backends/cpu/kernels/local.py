@@ -28,7 +28,7 @@ from kernelite.backends.cpu.kernels.compiling import (
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
 
-__all__ = ["WIDTHS", "all_kernels", "local_kernel"]
+__all__ = ["WIDTHS", "local_kernel"]
 
 WIDTHS = (2, 4, 8)  # features that kernels are compiled for; rows are padded with zeros
 STEP, GROWTH = 1.0, 1.25  # by how much the threshold rises, and that rise itself

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "ARRAY_DTYPES",
     "HEADER_BYTES",
     "OBJECTS",
     "POOL",

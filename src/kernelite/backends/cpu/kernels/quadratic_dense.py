@@ -50,7 +50,7 @@ from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import Bounded
 from kernelite.series.series import QuadraticForm
 
-__all__ = ["KERNEL", "UNUSED", "JitForm", "fixed_arguments", "form_kernel", "prepare", "scores"]
+__all__ = ["JitForm", "prepare", "scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,13 @@ def scores(
 
 
 _NOTHING = np.empty((0, 0))
-UNUSED = np.empty(0), _NOTHING  # what a judged pass gives for |u|^2 and bounds
+
+
+def judged_pass(
+    form: JitForm, certificate: JitCertificate, input_map: AffineMap | None
+) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    """The kernel, what it takes between rows and rule, and for |u|^2 and bounds, not asked for."""
+    return form_kernel, fixed_arguments(form, certificate, input_map), (np.empty(0), _NOTHING)
 
 
 def fixed_arguments(
@@ -213,7 +219,3 @@ def form_kernel(
             n_open, outside, unknown = n_open + found[0], outside + found[1], unknown + found[2]
     if len(rule) > 0:
         add_counts(counts, n_open, outside, unknown)
-
-
-KERNEL = form_kernel
-"""What takes dense rows, under the name that kernels of all forms have."""

@@ -52,16 +52,7 @@ from kernelite.series.series import QuadraticForm
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = [
-    "FOLD_LIMIT",
-    "JitSparseForm",
-    "cancelled",
-    "prepare",
-    "replace_cancelled",
-    "scores",
-    "scores_and_reach",
-    "sparse_kernel",
-]
+__all__ = ["prepare", "replace_cancelled", "scores", "scores_and_reach"]
 
 # The compiled part: rows of a CSR matrix, a tile at a time.
 #
@@ -157,8 +148,8 @@ def sparse_kernel(
     certificate: Matrix,
     values: OutMatrix,
     sq_norms: OutVector,
-    reach: OutVector,
     bounds: OutMatrix,
+    reach: OutVector,
 ) -> int:
     """All rows between the first and the last of `starts`; the first malformed row, or -1."""
     m, d, k = len(starts) - 1, len(point), len(outputs)
@@ -287,25 +278,35 @@ def scores_and_reach(
 
     That is N^2, or |u|^2 for rows evaluated densely.
     """
-    m, d = rows.shape
-    k = form.dense.n_outputs
-    values, sq_norms, reach = np.empty((m, k)), np.empty(m), np.empty(m)
-    bounds = np.empty((m, k)) if len(certificate.numbers) else np.empty((0, k))
-    entries = rows.indices.astype(np.int32, copy=False), rows.data
-    dense = form.dense
+    (m, d), dense, numbers = rows.shape, form.dense, certificate.numbers
+    k = dense.n_outputs
+    out = np.empty((m, k)), np.empty(m), np.empty((m if len(numbers) else 0, k))
     fixed = dense.point, form.point_sq, dense.blocks, form.outputs, dense.gamma, folded_square(d)
-
-    def part(block: slice) -> None:
-        starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
-        out = values[block], sq_norms[block], reach[block], bounds[block]
-        arguments: tuple[Any, ...] = (starts, *entries, *fixed, certificate.numbers, *out)
-        check_canonical(sparse_kernel(*arguments), block.start, d)
-
-    share_out(part, m, _least_rows(rows, k))
-    folded = Bounded(values, bounds if len(certificate.numbers) else None, sq_norms)
+    reach = run_folded(sparse_kernel, rows, (*fixed, numbers), out, _least_rows(rows, k))
+    folded = Bounded(out[0], out[2] if len(numbers) else None, out[1])
     evaluate = partial(quadratic_dense.scores, dense, certificate=certificate)
     replace_cancelled(folded, rows, reach, dense.gamma, evaluate)
     return folded, reach
+
+
+def run_folded(
+    kernel: Callable[..., int],
+    rows: csr_array,
+    fixed: tuple[Any, ...],
+    out: tuple[FloatArray, ...],
+    least_rows: int,
+) -> FloatArray:
+    """Hand rows to threads, each of which fills its lines of `out`; the reach of all rows, (m,)."""
+    m, d = rows.shape
+    reach, entries = np.empty(m), (rows.indices.astype(np.int32, copy=False), rows.data)
+
+    def part(block: slice) -> None:
+        starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
+        lines = (array[block] for array in (*out, reach))
+        check_canonical(kernel(starts, *entries, *fixed, *lines), block.start, d)
+
+    share_out(part, m, least_rows)
+    return reach
 
 
 def _least_rows(rows: csr_array, k: int) -> int:

@@ -32,7 +32,7 @@ from kernelite.backends.cpu.kernels.lanes import LaneOps, Lanes
 from kernelite.machine import kernels
 from kernelite.machine.kernels import Kernel
 
-__all__ = ["PANEL", "all_kernels", "radial_kernel", "stand_in"]
+__all__ = ["PANEL", "radial_kernel", "stand_in"]
 
 PANEL = DOUBLE.panel
 RADIAL_ROWS_AT_ONCE = 4 if WIDE else 2  # their sums and a line of the panel fill the registers

@@ -54,17 +54,7 @@ from kernelite.program.bounded import Bounded
 from kernelite.series.rounding import SAFETY
 from kernelite.series.spectral import SpectralForm
 
-__all__ = [
-    "KERNEL",
-    "UNUSED",
-    "JitSpectralForm",
-    "finish_tile",
-    "fixed_arguments",
-    "prepare",
-    "scores",
-    "spectral_kernel",
-    "tile_of",
-]
+__all__ = ["JitSpectralForm", "finish_tile", "prepare", "scores", "tile_of"]
 
 # A tile of projected rows to scores and bounds: what dense and sparse rows have in common.
 #
@@ -224,8 +214,12 @@ def scores(
     return Bounded(values, bounds if len(certificate.numbers) else None, sq_norms, kept)
 
 
-# What a judged pass gives for |u|^2, |y|^2 and bounds.
-UNUSED = np.empty(0), np.empty(0), np.empty((0, 0))
+def judged_pass(
+    form: JitSpectralForm, certificate: JitCertificate, input_map: AffineMap | None
+) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    """The kernel, what it takes between rows and rule, and for |u|^2, |y|^2 and bounds."""
+    unused = np.empty(0), np.empty(0), np.empty((0, 0))
+    return spectral_kernel, fixed_arguments(form, certificate, input_map), unused
 
 
 def fixed_arguments(
@@ -299,7 +293,3 @@ def spectral_kernel(
             n_open, outside, unknown = n_open + found[0], outside + found[1], unknown + found[2]
     if len(rule) > 0:
         add_counts(counts, n_open, outside, unknown)
-
-
-KERNEL = spectral_kernel
-"""What takes dense rows, under the name that kernels of all forms have."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +36,10 @@ from kernelite.backends.cpu.kernels.compiling import (
     helper,
     kernel,
 )
-from kernelite.backends.cpu.kernels.densify import check_canonical
 from kernelite.backends.cpu.kernels.project import PROJECT_LANES, project_entries
-from kernelite.backends.cpu.kernels.quadratic_sparse import replace_cancelled
+from kernelite.backends.cpu.kernels.quadratic_sparse import replace_cancelled, run_folded
 from kernelite.backends.cpu.kernels.spectral_dense import finish_tile, tile_of
 from kernelite.backends.cpu.kernels.tiles import FORM_WORK, TILE_HEIGHT, aligned
-from kernelite.backends.cpu.threads import share_out
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import Bounded
 from kernelite.series.rounding import folded_hidden_square, folded_square
@@ -50,7 +48,7 @@ from kernelite.series.spectral import SpectralForm
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["JitSparseSpectralForm", "prepare", "scores", "sparse_spectral_kernel"]
+__all__ = ["prepare", "scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,25 +94,15 @@ def scores(
         With sorted, unique indices.
     certificate : JitCertificate, optional
     """
-    m, d = rows.shape
-    dense, k = form.dense, len(form.dense.outputs)
-    values, sq_norms, kept, reach = np.empty((m, k)), np.empty(m), np.empty(m), np.empty(m)
-    bounds = np.empty((m, k)) if len(certificate.numbers) else np.empty((0, k))
-    numbers = certificate.numbers.copy()
+    (m, d), dense, numbers = rows.shape, form.dense, certificate.numbers.copy()
+    k = len(dense.outputs)
+    out = np.empty((m, k)), np.empty(m), np.empty(m), np.empty((m if len(numbers) else 0, k))
     numbers[:, 4:6] *= 2.0  # K: see above
-    entries = rows.indices.astype(np.int32, copy=False), rows.data
     basis = dense.point, form.point_sq, form.at_zero, dense.columns, dense.sizes, dense.rank
     slack, hidden = folded_square(d), folded_hidden_square(d, dense.rank)
     fixed = *basis, dense.cores, dense.outputs, dense.gamma, slack, hidden, numbers
-
-    def part(block: slice) -> None:
-        starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
-        out = values[block], sq_norms[block], kept[block], bounds[block], reach[block]
-        arguments: tuple[Any, ...] = (starts, *entries, *fixed, *out)
-        check_canonical(sparse_spectral_kernel(*arguments), block.start, d)
-
-    share_out(part, m, _least_rows(rows, form))
-    found = Bounded(values, bounds if len(certificate.numbers) else None, sq_norms, kept)
+    reach = run_folded(sparse_spectral_kernel, rows, fixed, out, _least_rows(rows, form))
+    found = Bounded(out[0], out[3] if len(numbers) else None, *out[1:3])
     evaluate = partial(spectral_dense.scores, dense, certificate=certificate)
     replace_cancelled(found, rows, reach, dense.gamma, evaluate)
     return found

@@ -31,9 +31,10 @@ from kernelite.backends.cpu.kernels.compiling import (
     kernel,
     types,
 )
-from kernelite.backends.cpu.kernels.exp2 import LOG2_E, PANEL_VECTORS, SINGLE, Code
+from kernelite.backends.cpu.kernels.exp2 import PANEL_VECTORS, SINGLE, Code
 from kernelite.backends.cpu.kernels.panel_rows import chain_weights, ready_entries, ready_rows
 from kernelite.backends.cpu.kernels.panels import add_by_halves, entry_products, row_products
+from kernelite.series.rounding import LOG2_E
 
 __all__ = ["POLYNOMIALS", "REACHES", "entry_tangents", "row_tangents"]
 

@@ -34,9 +34,7 @@ __all__ = [
     "triangle_blocks",
 ]
 
-TILE_HEIGHT = (
-    64  # rows; best of 32 to 256 for d = 4 to 256: two tiles of 22 features fit the L1 cache
-)
+TILE_HEIGHT = 64  # rows; best of 32 to 256 for d = 4 to 256: two of d = 22 fit the L1 cache
 FORM_WORK = 5e5  # multiply-adds that are worth a thread: some tens of microseconds
 _LANES = 8  # rows transposed at once: a 512-bit vector, or several smaller ones
 # What one step of the transpose takes from a pair of vectors: 8 + i is entry i of the second.

@@ -30,7 +30,6 @@ __all__ = [
     "run_one_ends",
     "run_several",
     "tiles_each",
-    "tiles_for",
 ]
 
 

@@ -60,7 +60,7 @@ def run_split(layout: SliceSums, rows: torch.Tensor, still: OpenRows | None = No
 
 def run_digits(layout: FineSums, rows: torch.Tensor, still: OpenRows | None = None) -> RowDigits:
     """As `FineSums.split`, for contiguous rows of shape (m, d), or those that a list names."""
-    from kernelite.backends.torch.fine import BEYOND, FARTHEST, NEAREST, RowDigits
+    from kernelite.backends.torch.fine import BEYOND, FARTHEST_FINE, NEAREST, RowDigits
 
     (m, d), device = rows.shape, rows.device
     table = torch.empty(5, m, layout.width, dtype=torch.int8, device=device)
@@ -71,7 +71,7 @@ def run_digits(layout: FineSums, rows: torch.Tensor, still: OpenRows | None = No
         lists = (doubles, doubles) if still is None else still
         _digits[(triton.cdiv(m, tall),)](
             rows, *lists, layout.point, layout.columns, layout.rate, table, *doubles, m,
-            table.stride(0), layout.scale, far=BEYOND, near=NEAREST, reach=FARTHEST, d=d,
+            table.stride(0), layout.scale, far=BEYOND, near=NEAREST, reach=FARTHEST_FINE, d=d,
             varying=len(layout.columns), D=layout.width, BM=tall, BK=wide,
             LISTED=still is not None, num_warps=4,
         )  # fmt: skip
