@@ -163,7 +163,7 @@ def sparse(options: argparse.Namespace) -> None:
         indptr = np.arange(0, filled * m + 1, filled, dtype=np.int32)
         entries = rng.random(filled * m), columns.astype(np.int32).ravel()
         rows = csr_array((*entries, indptr), shape=(m, d))
-        prepared = quadratic_sparse.prepare(form)
+        prepared = quadratic_sparse.prepare(quadratic_dense.prepare(form))
         runs: dict[str, Scores] = {
             "dense": lambda f=prepared, rows=rows: (
                 quadratic_dense.scores(f.dense, dense_rows(rows)).scores

@@ -19,7 +19,7 @@ from kernelite.backends.cpu.factors import (
     ShortRest,
     deviation_bound,
 )
-from kernelite.backends.cpu.kernels import quadratic_sparse, third_dense
+from kernelite.backends.cpu.kernels import quadratic_dense, quadratic_sparse, third_dense
 from kernelite.backends.cpu.kernels.bounds import prepare_certificate
 from kernelite.backends.cpu.local import LocalEngine
 from kernelite.backends.cpu.outside import OutsideRows, damped
@@ -419,7 +419,7 @@ def _widened(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[An
 def _sparse(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     rows = case.rows.copy()
     rows[rng.random(rows.shape) < 0.6] = 0.0
-    form = quadratic_sparse.prepare(case.form)
+    form = quadratic_sparse.prepare(quadratic_dense.prepare(case.form))
     certificate = prepare_certificate(case.certificate)
     out = quadratic_sparse.scores(form, csr_array(rows), certificate)
     assert out.bounds is not None

@@ -170,12 +170,14 @@ def test_bounds_of_widened_models_hold(case: Case, power: float, seed: int) -> N
 def test_bounds_of_sparse_rows_hold(case: Case, seed: int) -> None:
     if not jit_available():
         pytest.skip("sparse rows run on the fused kernel only")
-    from kernelite.backends.cpu.kernels import quadratic_sparse
+    from kernelite.backends.cpu.kernels import quadratic_dense, quadratic_sparse
     from kernelite.backends.cpu.kernels.bounds import prepare_certificate
 
     rows = case.rows.copy()
     rows[np.random.default_rng(seed).random(rows.shape) < 0.6] = 0.0
-    form = quadratic_sparse.prepare(quadratic_form(case.expansion, case.point))
+    form = quadratic_sparse.prepare(
+        quadratic_dense.prepare(quadratic_form(case.expansion, case.point))
+    )
     certificate = prepare_certificate(certify(case.expansion, case.point))
 
     def answers() -> Iterator[Scored]:

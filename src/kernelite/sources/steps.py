@@ -67,10 +67,7 @@ def steps_of(transformer: Any) -> list[Step]:
             return [folded]
         if hasattr(transformer, "get_support") and hasattr(transformer, "n_features_in_"):
             return [Selection(transformer.get_support(indices=True), transformer.n_features_in_)]
-    except (
-        InputError,
-        AttributeError,
-    ):  # what no step can hold, or another version names otherwise
+    except (InputError, AttributeError):  # what no step can hold, or is named otherwise elsewhere
         raise NotFolded from None
     raise NotFolded
 

@@ -94,7 +94,7 @@ class FormEngine:
     @cached_property
     def _sparse(self) -> Any:
         assert self.kernels is not None
-        return self.kernels.sparse.prepare(self.form, self._dense)
+        return self.kernels.sparse.prepare(self._dense)
 
     @cached_property
     def _numbers(self) -> tuple[Any, Any]:

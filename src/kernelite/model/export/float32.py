@@ -78,9 +78,8 @@ def scores_in(dtype: Any, selection: ExportSelection, rows: FloatArray) -> Float
     """Scores of shape (m, k), computed in a precision and returned as doubles."""
     out = np.zeros((len(rows), selection.head.n_scores), dtype=dtype)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for block in row_blocks(
-            len(rows), ROWS_PER_FLOAT32_TILE
-        ):  # differences of all features are held at once
+        # Differences of all features are held at once.
+        for block in row_blocks(len(rows), ROWS_PER_FLOAT32_TILE):
             _add_scores(selection, rows[block].astype(dtype), out[block])
     return out.astype(np.float64)
 

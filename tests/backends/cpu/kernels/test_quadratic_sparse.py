@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from kernelite.backends.cpu.kernels import quadratic_sparse
+from kernelite.backends.cpu.kernels import quadratic_dense, quadratic_sparse
 from kernelite.backends.cpu.kernels.bounds import prepare_certificate
 from kernelite.backends.cpu.threads import limit_threads
 from kernelite.series.certificate import Certificate, certify
@@ -16,6 +16,10 @@ from kernelite.series.rounding import folded_square
 from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.support.errors import InputError
 from tests.helpers import random_expansion
+
+
+def folded(form: QuadraticForm) -> quadratic_sparse.JitSparseForm:
+    return quadratic_sparse.prepare(quadratic_dense.prepare(form))
 
 
 def sparse_rows(rng: np.random.Generator, m: int, d: int, share: float) -> np.ndarray:
@@ -49,7 +53,7 @@ def test_equal_to_dense_rows(seed: int, d: int, k: int, m: int, share: float, ke
     expansion = random_expansion(rng, d=d, k=k, gamma=0.3 / d, kernel=kernel)
     form = quadratic_form(expansion, np.zeros(d) if kernel == "poly2" else rng.normal(size=d))
     rows = sparse_rows(rng, m, d, share)
-    got, reach = quadratic_sparse.scores_and_reach(quadratic_sparse.prepare(form), csr_array(rows))
+    got, reach = quadratic_sparse.scores_and_reach(folded(form), csr_array(rows))
     expected, sq_norms, _ = form.evaluate(rows)
     size = 1.0 + np.abs(expansion.coefficients).sum() * (1.0 + reach.max(initial=0.0)) ** 2
     np.testing.assert_allclose(got.scores, expected, rtol=0, atol=1e-14 * size)
@@ -77,7 +81,9 @@ def test_rounding_stays_inside_the_bound(seed: int, d: int, offset: float, gamma
     rows[0] = place
     certificate = Certificate(np.zeros((2, 2)), rounding)
     got, reach = quadratic_sparse.scores_and_reach(
-        quadratic_sparse.prepare(form), csr_array(rows), prepare_certificate(certificate)
+        folded(form),
+        csr_array(rows),
+        prepare_certificate(certificate),
     )
     real, real_norms = careful_scores(form, rows)
     assert got.bounds is not None
@@ -92,7 +98,9 @@ def test_bounds_hold_against_the_exact_model() -> None:
     rows = sparse_rows(rng, 400, 12, 0.4)
     packed = prepare_certificate(certify(expansion, point))
     got = quadratic_sparse.scores(
-        quadratic_sparse.prepare(quadratic_form(expansion, point)), csr_array(rows), packed
+        folded(quadratic_form(expansion, point)),
+        csr_array(rows),
+        packed,
     )
     assert got.bounds is not None
     error = np.abs(got.scores - expansion.scores(rows))
@@ -110,7 +118,7 @@ def test_rows_that_would_cancel_are_shifted_first() -> None:
     form = quadratic_form(expansion, place)
     rows = place + rng.normal(size=(2000, 6))
     rows[7] = 0.0  # far away, and known to be
-    got, reach = quadratic_sparse.scores_and_reach(quadratic_sparse.prepare(form), csr_array(rows))
+    got, reach = quadratic_sparse.scores_and_reach(folded(form), csr_array(rows))
     np.testing.assert_allclose(got.scores, form.evaluate(rows)[0], atol=1e-12)
     near = np.arange(2000) != 7
     np.testing.assert_array_equal(reach[near], got.sq_norms[near])
@@ -120,7 +128,7 @@ def test_rows_that_would_cancel_are_shifted_first() -> None:
 def test_huge_rows_get_the_intercept() -> None:
     form = quadratic_form(random_expansion(np.random.default_rng(6), d=3), np.ones(3))
     rows = csr_array([[1e200, 0.0, -1e200], [0.0, 1.7e308, 0.0], [0.0, 0.0, 1e6]])
-    got = quadratic_sparse.scores(quadratic_sparse.prepare(form), rows)
+    got = quadratic_sparse.scores(folded(form), rows)
     np.testing.assert_array_equal(got.scores[:, 0], np.repeat(form.intercept, 3))
 
 
@@ -128,7 +136,7 @@ def test_wide_indices_and_threads() -> None:
     rng = np.random.default_rng(7)
     form = quadratic_form(random_expansion(rng, d=20, k=2), rng.normal(size=20))
     rows = csr_array(sparse_rows(rng, 20_000, 20, 0.3))
-    prepared = quadratic_sparse.prepare(form)
+    prepared = folded(form)
     with limit_threads(1):
         alone, alone_reach = quadratic_sparse.scores_and_reach(prepared, rows)
     rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
@@ -156,4 +164,4 @@ def test_malformed_matrices_are_refused(indptr: list[int], indices: list[int]) -
     rows.indptr, rows.indices = np.array(indptr, dtype=np.int32), np.array(indices, dtype=np.int32)
     rows.data = np.ones(2)
     with pytest.raises(InputError, match=r"not a canonical CSR matrix"):
-        quadratic_sparse.scores(quadratic_sparse.prepare(form), rows)
+        quadratic_sparse.scores(folded(form), rows)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from kernelite.backends.cpu.kernels import spectral_sparse
+from kernelite.backends.cpu.kernels import spectral_dense, spectral_sparse
 from kernelite.backends.cpu.kernels.bounds import prepare_certificate
 from kernelite.backends.cpu.threads import limit_threads
 from kernelite.machine.expansion import KernelExpansion
@@ -18,6 +18,10 @@ from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 from kernelite.support.errors import InputError
 from tests.helpers import random_expansion
+
+
+def folded(form: SpectralForm) -> spectral_sparse.JitSparseSpectralForm:
+    return spectral_sparse.prepare(spectral_dense.prepare(form))
 
 
 def sparse_rows(rng: np.random.Generator, m: int, d: int, share: float) -> np.ndarray:
@@ -54,7 +58,7 @@ def test_equal_to_dense_rows(seed: int, d: int, k: int, m: int, rank: int, share
     expansion = random_expansion(rng, d=d, k=k, gamma=0.3 / d)
     form = cut(expansion, rng.normal(size=d), min(rank, d))
     rows = sparse_rows(rng, m, d, share)
-    got = spectral_sparse.scores(spectral_sparse.prepare(form), csr_array(rows))
+    got = spectral_sparse.scores(folded(form), csr_array(rows))
     scores, sq_norms, kept = form.evaluate(rows)
     size = 1.0 + np.abs(expansion.coefficients).sum() * (1.0 + (rows**2).sum() + d) ** 2
     np.testing.assert_allclose(got.scores, scores, rtol=0, atol=1e-14 * size)
@@ -87,7 +91,7 @@ def test_rounding_stays_inside_the_bound(
     zero = np.zeros(2)
     form = SpectralForm(**{**vars(form), "spread": zero, "cross": zero, "leftover": zero})
     certificate = Certificate(np.zeros((2, 2)), certify(expansion, place).rounding)
-    prepared = spectral_sparse.prepare(form)
+    prepared = folded(form)
     got = spectral_sparse.scores(prepared, csr_array(rows), prepare_certificate(certificate))
     real, real_norms, real_kept = careful_scores(form, rows)
     reach = (np.sqrt((rows**2).sum(axis=1)) + np.sqrt(place @ place)) ** 2 * (1 + 1e-7)
@@ -107,7 +111,7 @@ def test_bounds_hold_against_the_exact_model(rank: int) -> None:
     point = rng.normal(size=12)
     rows = sparse_rows(rng, 400, 12, 0.4)
     packed = prepare_certificate(certify(expansion, point))
-    prepared = spectral_sparse.prepare(cut(expansion, point, rank))
+    prepared = folded(cut(expansion, point, rank))
     got = spectral_sparse.scores(prepared, csr_array(rows), packed)
     assert got.bounds is not None
     error = np.abs(got.scores - expansion.scores(rows))
@@ -126,7 +130,7 @@ def test_rows_that_would_cancel_are_shifted_first() -> None:
     rows = place + rng.normal(size=(2000, 6))
     rows[7] = 0.0  # far away, and known to be
     packed = prepare_certificate(certify(expansion, place))
-    got = spectral_sparse.scores(spectral_sparse.prepare(form), csr_array(rows), packed)
+    got = spectral_sparse.scores(folded(form), csr_array(rows), packed)
     np.testing.assert_allclose(got.scores, form.evaluate(rows)[0], atol=1e-12)
     assert got.scores[7] == form.intercept
     assert (np.abs(got.scores - expansion.scores(rows)) <= got.bounds).all()
@@ -136,7 +140,7 @@ def test_wide_indices_and_threads() -> None:
     rng = np.random.default_rng(7)
     form = cut(random_expansion(rng, d=20, k=2), rng.normal(size=20), 9)
     rows = csr_array(sparse_rows(rng, 20_000, 20, 0.3))
-    prepared = spectral_sparse.prepare(form)
+    prepared = folded(form)
     with limit_threads(1):
         alone = spectral_sparse.scores(prepared, rows)
     rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
@@ -163,4 +167,4 @@ def test_malformed_matrices_are_refused(indptr: list[int], indices: list[int]) -
     rows.indptr, rows.indices = np.array(indptr, dtype=np.int32), np.array(indices, dtype=np.int32)
     rows.data = np.ones(2)
     with pytest.raises(InputError, match=r"not a canonical CSR matrix"):
-        spectral_sparse.scores(spectral_sparse.prepare(form), rows)
+        spectral_sparse.scores(folded(form), rows)

@@ -59,6 +59,7 @@ class JitForm:
 
     Parameters
     ----------
+    form : QuadraticForm
     point : ndarray of shape (d,)
         p.
     blocks : ndarray of shape (k, n_blocks, 16)
@@ -69,6 +70,7 @@ class JitForm:
         0 when no exponential is wanted.
     """
 
+    form: QuadraticForm
     point: FloatArray
     blocks: FloatArray
     outputs: FloatArray
@@ -103,7 +105,7 @@ def prepare(form: QuadraticForm) -> JitForm:
     outputs[:, 0], outputs[:, 1] = form.constant, form.intercept
     outputs[:, 2 : 2 + d] = form.linear.T
     gamma = form.gamma if form.damped else 0.0
-    return JitForm(np.ascontiguousarray(form.point).view(FLOAT64), blocks, outputs, gamma)
+    return JitForm(form, np.ascontiguousarray(form.point).view(FLOAT64), blocks, outputs, gamma)
 
 
 def scores(

@@ -47,7 +47,6 @@ from kernelite.backends.cpu.threads import share_out
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.program.bounded import Bounded
 from kernelite.series.rounding import folded_square
-from kernelite.series.series import QuadraticForm
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -218,25 +217,20 @@ class JitSparseForm:
     point_sq: float
 
 
-def prepare(form: QuadraticForm, dense: quadratic_dense.JitForm | None = None) -> JitSparseForm:
-    """Lay out a form for sparse rows.
-
-    Parameters
-    ----------
-    form : QuadraticForm
-    dense : JitForm, optional
-        The form as `quadratic_dense.prepare` lays it out, if that is at hand.
+def prepare(dense: quadratic_dense.JitForm) -> JitSparseForm:
+    """Lay out a form for sparse rows, from its layout for dense ones.
 
     Examples
     --------
     >>> from kernelite.series.series import quadratic_form
     >>> from kernelite.machine.expansion import KernelExpansion
     >>> one = KernelExpansion([[1.0, 0.0]], [1.0], 0.0, gamma=0.5)
-    >>> prepare(quadratic_form(one, np.array([1.0, 0.0]))).point_sq
+    >>> form = quadratic_form(one, np.array([1.0, 0.0]))
+    >>> prepare(quadratic_dense.prepare(form)).point_sq
     1.0
     """
-    dense, p = quadratic_dense.prepare(form) if dense is None else dense, form.point
-    outputs = dense.outputs.copy()
+    form, outputs = dense.form, dense.outputs.copy()
+    p = form.point
     with np.errstate(over="ignore", invalid="ignore"):
         # Where |p|^2 overflows, every row's reach does, and all are evaluated densely.
         along = form.quadratic @ p  # (k, d)
@@ -263,7 +257,7 @@ def scores(
     >>> from kernelite.series.series import quadratic_form
     >>> from kernelite.machine.expansion import KernelExpansion
     >>> one = KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5)
-    >>> form = prepare(quadratic_form(one, np.array([1.0])))
+    >>> form = prepare(quadratic_dense.prepare(quadratic_form(one, np.array([1.0]))))
     >>> scores(form, csr_array([[1.0], [2.0]])).scores.round(4)
     array([[1.    ],
            [0.6065]])

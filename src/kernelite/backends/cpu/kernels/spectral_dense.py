@@ -144,6 +144,7 @@ class JitSpectralForm:
 
     Parameters
     ----------
+    form : SpectralForm
     point : ndarray of shape (d,)
         p.
     columns : ndarray of shape (n,)
@@ -158,6 +159,7 @@ class JitSpectralForm:
         Columns of V.
     """
 
+    form: SpectralForm
     point: FloatArray
     columns: FloatArray
     cores: FloatArray
@@ -186,7 +188,7 @@ def prepare(form: SpectralForm) -> JitSpectralForm:
     )
     gamma = form.gamma if form.damped else 0.0
     point = np.ascontiguousarray(form.point).view(FLOAT64)
-    return JitSpectralForm(point, columns, cores, outputs, gamma, form.rank)
+    return JitSpectralForm(form, point, columns, cores, outputs, gamma, form.rank)
 
 
 def scores(

@@ -43,7 +43,6 @@ from kernelite.backends.cpu.kernels.tiles import FORM_WORK, TILE_HEIGHT, aligned
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import Bounded
 from kernelite.series.rounding import folded_hidden_square, folded_square
-from kernelite.series.spectral import SpectralForm
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -70,11 +69,9 @@ class JitSparseSpectralForm:
     point_sq: float
 
 
-def prepare(
-    form: SpectralForm, dense: spectral_dense.JitSpectralForm | None = None
-) -> JitSparseSpectralForm:
-    """Lay out a form for sparse rows; `dense` is what `spectral_dense.prepare` made, if at hand."""
-    dense, p = spectral_dense.prepare(form) if dense is None else dense, form.point
+def prepare(dense: spectral_dense.JitSpectralForm) -> JitSparseSpectralForm:
+    """Lay out a form for sparse rows, from its layout for dense ones."""
+    form, p = dense.form, dense.form.point
     at_zero = np.zeros(PROJECT_LANES * int(dense.sizes.sum()))
     with np.errstate(over="ignore", invalid="ignore"):
         # Where |p|^2 overflows, every row's reach does, and all are evaluated densely.
