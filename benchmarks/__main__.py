@@ -41,6 +41,7 @@ examples:
   python -m benchmarks values --help                       # values, probabilities, deviations
   python -m benchmarks gpu --help                          # on a machine with a GPU
   python -m benchmarks load                                # one row from 1 to 32 threads
+  python -m benchmarks server                              # the example server, p99
   python -m benchmarks ready                               # import, first answer, call
   python -m benchmarks.readme                              # the README's table from the results
 """
@@ -59,6 +60,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return gpu(given[1:])
     if given[:1] == ["load"]:
         return latencies(given[1:])
+    if given[:1] == ["server"]:
+        from benchmarks.server import main as server
+
+        return server(given[1:])
     if given[:1] == ["values"]:
         from benchmarks.values.command import main as values
 

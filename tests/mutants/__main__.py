@@ -32,7 +32,7 @@ COPIED = ("conftest.py", "pyproject.toml", "docs", "tests")
 LEAST_SHARE = 0.95  # of all changes that tests must notice
 # A change of these files makes the library of kernels one of other sources; in the first, kernels
 # themselves change, and are compiled anew in every process.
-KERNELS = ("cpu/kernels/", "data/tables/libsvm_kernel.py", "explain/kernels.py")
+KERNELS = ("backends/cpu/kernels/", "data/tables/libsvm_kernel.py", "explain/kernels.py")
 CONSTANTS = ("series/rounding.py", "series/remainder.py", "program/bounded.py")
 
 

@@ -62,6 +62,15 @@ def test_bounds_that_are_spelled_out_stay_as_they_are() -> None:
     assert spelled_out(bounds) is bounds
 
 
+def test_a_quotient_that_rounds_up_lets_no_row_pass() -> None:
+    """room / weight may be above the real one by its rounding: a billionth is left over."""
+    for tolerance, weight, constant in ((1.0, 1.0, 0.0), (1e-3, 3.0, 1e-4), (0.7, 0.1, 0.2)):
+        most = (tolerance - constant) / weight
+        rows = most * (1.0 + np.array([-1e-6, 0.0, 5e-10]))
+        bounds = Factored(rows, np.array([weight]), np.array([constant]))
+        assert bounds.within(np.array([tolerance])).tolist() == [True, False, False]
+
+
 def test_some_rows_keep_all_but_their_stages() -> None:
     part = Bounded(np.arange(3.0)[:, None], np.ones((3, 1)))
     whole = Bounded(

@@ -223,6 +223,14 @@ def test_save_leaves_nothing_half_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_part_of_a_model_is_no_model() -> None:
+    bump = kernelite.KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)
+    document, _ = parts(dumps(kernelite.compile(bump, guarantee="exact")))
+    document["model"] = document["model"]["head"]
+    with pytest.raises(FileFormatError, match="something other than a compiled model"):
+        loads(rebuilt(document, {}))
+
+
 def test_only_models_are_saved() -> None:
     with pytest.raises(InputError, match="must be a CompiledModel, got dict"):
         dumps({})  # type: ignore[arg-type]

@@ -124,6 +124,14 @@ def test_a_row_that_is_not_finite_is_seen() -> None:
     assert not judge(criterion, clean._replace(sq_norms=None), np.inf).finite
 
 
+def test_without_a_validity_bound_nothing_lies_outside() -> None:
+    """Not even rows so far away that |u|^2 overflows: these are asked whether they are finite."""
+    criterion = Within(np.array([0.2]))
+    far = Bounded(np.zeros((3, 1)), np.zeros((3, 1)), np.array([1.0, np.inf, np.nan]))
+    for way in (judge, judged):
+        assert (way(criterion, far, np.inf).outside, way(criterion, far, 0.5).outside) == (0, 3)
+
+
 def test_what_cannot_be_told_in_numbers_is_asked_of_the_criterion() -> None:
     three = ClassifierHead(np.array([0, 1, 2]))
     assert predict_criterion(three, None).rule is None

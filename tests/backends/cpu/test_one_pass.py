@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,16 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 import kernelite as kl
 from kernelite.backends.cpu import one_pass
 from kernelite.backends.cpu.kernels.providers import jit_available
-from kernelite.backends.cpu.one_pass import FormPass, Passed, SumsPass, open_rows, rule_numbers
+from kernelite.backends.cpu.one_pass import (
+    NO_LABELS,
+    FormPass,
+    OnePass,
+    Passed,
+    SumsPass,
+    open_rows,
+    rule_numbers,
+)
+from kernelite.backends.cpu.runner import PASSED_OVER
 from kernelite.program.criteria import Margin, Proven, SameAnswer, Within, never
 from kernelite.support.errors import InputError
 
@@ -110,6 +120,39 @@ def test_rows_that_are_not_finite_are_refused_by_their_number(bad: float, gamma:
         model.predict(rows)
     with pytest.raises(InputError, match="row 0"):
         model.predict(rows[77:78])
+
+
+def test_a_row_that_may_not_be_finite_has_no_answer() -> None:
+    """Whatever the kernel says of it: neither this pass nor the stages after it answer it."""
+
+    class Found(OnePass):
+        numbers = rule_numbers(Within(np.array([0.5])), bounded=True)
+        labels = None
+
+        def run(self, rows: np.ndarray) -> Passed:
+            n_open, outside, unknown = rows[0].tolist()
+            is_open = np.array([n_open > 0])
+            return Passed(NO_LABELS, np.ones((1, 1)), is_open, n_open, outside, unknown)
+
+    def one(*counts: int) -> tuple[object, bool]:
+        return Found.one(object.__new__(Found), np.array([counts]), lambda scores: scores[:, 0])
+
+    assert one(0, 0, 0) == (np.ones(1), True)
+    assert one(1, 0, 0) == (None, True)
+    assert one(1, 1, 0) == (None, True)
+    assert one(0, 0, 1) == one(1, 0, 1) == one(1, 1, 1) == (None, False)
+
+
+def test_few_open_rows_pass_over_a_second_form_and_many_do_not() -> None:
+    model = fitted(SIDE, 0.002)
+    runner, finish, rule = model._runner, model._labels, model._for_predict
+    passes = SimpleNamespace(of=lambda finish, rule: "sums")
+    for number, most in ((1, 10**9), (2, PASSED_OVER // 1000)):
+        runner.__dict__["_sums_behind"] = passes, number, 1000
+        assert runner._behind_form(finish, rule, rows=most) == ("sums", number)
+    assert runner._behind_form(finish, rule, rows=PASSED_OVER // 1000 + 1) == (None, 0)
+    runner.__dict__["_sums_behind"] = None
+    assert runner._behind_form(finish, rule, rows=1) == (None, 0)
 
 
 def test_no_rows() -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 import kernelite as kl
@@ -167,3 +167,36 @@ def test_a_polars_frame_is_wrapped_once(monkeypatch: pytest.MonkeyPatch) -> None
     rows = check_rows(polars.DataFrame({"a": [1.0], "b": [2]}), feature_names=["a", "b"])
     np.testing.assert_array_equal(rows, [[1.0, 2.0]])
     assert wrapped == ["X"]
+
+
+def _odd_columns() -> dict[str, Any]:
+    """Columns that are neither numbers nor texts, in frames beside a column of numbers."""
+    arrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    lists = arrow.DictionaryArray.from_arrays(arrow.array([0] * 3, "uint8"), arrow.array([["a"]]))
+    kinds = arrow.array([0] * 3, arrow.int8())
+    return {
+        "wide integers": polars.DataFrame({"a": polars.Series([2**100] * 3, dtype=polars.Int128)}),
+        "unions": arrow.table({"a": arrow.UnionArray.from_sparse(kinds, [arrow.array([1.0] * 3)])}),
+        "lists": arrow.table({"a": arrow.array([["a"]] * 3)}),
+        "a dictionary of lists": arrow.table({"a": lists}),
+        "integers beyond doubles": pd.DataFrame({"a": np.array([10**400] * 3, dtype=object)}),
+        "categories beyond doubles": pd.DataFrame({"a": pd.Categorical([10**400] * 3)}),
+    }
+
+
+@pytest.mark.parametrize("encoded", [False, True], ids=["as numbers", "as categories"])
+def test_columns_of_odd_types_are_refused_in_a_sentence(encoded: bool) -> None:
+    train = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0]})
+    steps = (
+        [OneHotEncoder(handle_unknown="ignore"), SVC()] if encoded else [StandardScaler(), SVC()]
+    )
+    fast = kl.compile(make_pipeline(*steps).fit(train, [0, 1, 0, 1]), train)
+    for name, frame in _odd_columns().items():
+        if encoded and "beyond" in name:
+            np.testing.assert_array_equal(
+                fast.predict(frame), fast.predict(train.assign(a=9.0))[:3]
+            )
+            continue
+        with pytest.raises(InputError) as caught:
+            fast.predict(frame)
+        assert "\n" not in str(caught.value), name

@@ -161,6 +161,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "complex, sparse": (sparse.csr_array(PLAIN.astype(complex)), "must hold real numbers"),
     "strings": (np.array([["a", "b", "c"]]), "`X` must hold numbers, got dtype <U1"),
     "objects": (np.array([[{}, None, 1]], dtype=object), "`X` must hold numbers, got dtype obj"),
+    "an integer beyond a double": ([[10**400, 1, 2]], "too large to convert to float"),
     "dates": (np.array([["2020-01-01"] * 3], dtype="M8[D]"), "`X` must hold numbers, got dtype"),
     "records": (np.zeros((2, 3), dtype=[("a", float)]), "`X` must hold numbers, got dtype"),
     "1-D sparse": (sparse.coo_array(PLAIN[0]), "`X` must have two dimensions"),

@@ -24,6 +24,9 @@ def test_the_models_own_names_in_any_order() -> None:
     assert chosen.read == ["remark", *NAMES]
     with pytest.raises(InputError, match="there is no column `petal width`"):
         select(classifier(), table().drop_columns(["petal width"]).schema)
+    with pytest.raises(InputError, match="there is no column") as caught:
+        select(classifier(), schema(**{"a" * 10**5: pa.float64()}))
+    assert len(str(caught.value)) < 300
 
 
 def test_all_numeric_columns_beside_ids_labels_and_an_index() -> None:

@@ -100,6 +100,20 @@ class Interpreter:
         return (packed @ products)[None, :]
 
 
+WRITTEN = ("add", "sub", "mul", "div", "gt", "ge", "lt", "le", "eq", "ne", "neg", "isnan")
+
+
+@pytest.mark.parametrize("op", WRITTEN)
+def test_operators_are_written_as_they_are_meant(op: str) -> None:
+    """C and JavaScript share these with Python, which reads them here."""
+    numbers = (0.5, 0.5, -2.0, 0.25, np.nan)
+    for a in numbers:
+        for b in numbers:
+            sides = [np.float64(a), np.float64(b)][: FUNCTIONS[op].nin]
+            found = eval(OPERATORS[op].format("a", "b"), {"a": a, "b": b})
+            np.testing.assert_array_equal(found, FUNCTIONS[op](*sides))
+
+
 def answers(model: Any, rows: np.ndarray, count: Counter[str]) -> tuple[Any, np.ndarray]:
     """Labels or values, and which rows the form settled: the scheduler of this target."""
     selection, trace = select(model), Trace("the toy")

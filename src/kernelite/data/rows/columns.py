@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.frames import column_names, is_frame, is_pandas, narwhals_frame
+from kernelite.data.rows.frames import as_numpy, column_names, is_frame, is_pandas, narwhals_frame
 from kernelite.data.rows.inputs import FloatArray, is_sparse, refuse_no_rows
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 NUMERIC = "fiub"
+NO_NUMBER = (TypeError, ValueError, OverflowError)  # what `float` says of 10**400 too
 
 
 class Null:
@@ -127,12 +128,12 @@ def numbers(column: Column, name: str = "X") -> FloatArray:
             return column.astype(np.float64, copy=False)
     try:
         found = [_number(value) for value in column.values]
-    except (TypeError, ValueError):  # values that no row has are no matter
+    except NO_NUMBER:  # values that no row has are no matter
         found = [np.nan] * len(column.values)
         for code in np.unique(column.codes).tolist():
             try:
                 found[code] = _number(column.values[code])
-            except (TypeError, ValueError) as error:
+            except NO_NUMBER as error:
                 raise InputError(f"`{name}` must hold numbers here ({error}).") from None
     return np.asarray(column.spread(np.array(found)), dtype=np.float64)
 
@@ -267,7 +268,7 @@ def _of_narwhals(series: Any, name: str, null: Null | None) -> Column:
             found = None
         if found is not None:
             return found
-    return _of_array(series.to_numpy(), name)
+    return _of_array(as_numpy(series, name), name)
 
 
 def _of_arrow(array: Any, missing: Any) -> Coded | None:
@@ -283,6 +284,8 @@ def _of_arrow(array: Any, missing: Any) -> Coded | None:
         if not (types.is_string(kind) or types.is_large_string(kind)):
             return None
         array = array.dictionary_encode()
+    if types.is_nested(array.type.value_type):
+        return None
     indices = array.indices
     if types.is_unsigned_integer(indices.type):  # which has no -1, for what is missing
         indices = indices.cast("int64")

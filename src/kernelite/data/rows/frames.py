@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kernelite.support.errors import InputError, missing_extra
 
 __all__ = [
+    "as_numpy",
     "check_names",
     "check_single",
     "column_names",
@@ -99,7 +100,20 @@ def frame_values(X: Any, name: str = "X", *, checked: bool = False) -> NDArray[A
     """
     if not checked:
         column_names(X, name)  # refuses names that are there twice
-    return np.asarray(X if is_pandas(X) else narwhals_frame(X, name).to_numpy())
+    return np.asarray(X) if is_pandas(X) else as_numpy(narwhals_frame(X, name), name)
+
+
+def as_numpy(data: Any, name: str) -> NDArray[Any]:
+    """A frame or a column of narwhals as an array; what NumPy has no type for is refused."""
+    try:
+        return np.asarray(data.to_numpy())
+    except MemoryError:
+        raise
+    except Exception as error:  # each library has errors of its own
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise InputError(
+            f"`{name}` has a column that is no array of numbers or texts ({reason}); cast it."
+        ) from None
 
 
 def check_names(X: Any, feature_names: Sequence[str] | None, name: str = "X") -> None:

@@ -360,7 +360,7 @@ def _dense(X: Any, name: str, *, named: bool = False) -> FloatArray:
         raise InputError(f"`{name}` must hold numbers, got dtype {array.dtype}.")
     try:
         return _doubles(array)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"`{name}` must hold numbers, got dtype {array.dtype} ({error})."
         ) from None

@@ -18,8 +18,9 @@ from kernelite.data.scoring.expected import (
     feature_blocks,
 )
 from kernelite.data.scoring.outputs import answer, check_outputs, column_names, example
-from kernelite.data.scoring.selection import resolve_columns
+from kernelite.data.scoring.selection import listed, resolve_columns
 from kernelite.data.tables.columnar.library import require_pyarrow
+from kernelite.data.tables.parsing import quote
 from kernelite.model import CompiledModel
 from kernelite.model.serving import OnInvalid
 from kernelite.program.bounded import Stats
@@ -196,8 +197,8 @@ class BatchScorer:
         for name in self.keep:
             if schema.get_field_index(name) < 0:
                 raise InputError(
-                    f"there is no column `{name}` to keep; those there are: "
-                    f"{', '.join(schema.names[:10])}."
+                    f"there is no column {quote(name)} to keep; those there are: "
+                    f"{listed(schema.names)}."
                 )
         return list(self.keep)
 

@@ -294,9 +294,9 @@ def _check_present(wanted: Sequence[str], present: Sequence[str]) -> None:
     missing = [name for name in wanted if name not in known]
     if missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-        there = ", ".join(present[:10]) + (", ..." if len(present) > 10 else "")
         raise InputError(
-            f"there is no column `{missing[0]}`{more}; those there are: {there or 'none'}. Rename "
+            f"there is no column {quote(missing[0])}{more}; those there are: "
+            f"{listed(present) or 'none'}. Rename "
             "it, or name the columns to use with `columns`."
         )
     check_single(wanted, present)

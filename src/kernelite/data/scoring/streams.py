@@ -35,6 +35,7 @@ from kernelite.data.tables.columnar.reading import (
     open_file,
 )
 from kernelite.data.tables.data import DataSet, iter_data
+from kernelite.data.tables.parsing import quote
 from kernelite.support.errors import FileFormatError, InputError
 
 __all__ = ["Block", "Wanted", "fitted_rows", "open_stream", "read_rows"]
@@ -372,8 +373,8 @@ def _in_order(part: DataSet, wanted: Sequence[str]) -> DataSet:
     if missing:
         raise FileFormatError(
             part.path,
-            f"there is no column `{missing[0]}`; those there are: "
-            f"{', '.join(part.feature_names[:10])}",
+            f"there is no column {quote(missing[0])}; those there are: "
+            f"{listed(part.feature_names)}",
         )
     try:
         check_single(wanted, part.feature_names)

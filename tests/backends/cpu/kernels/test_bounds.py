@@ -74,6 +74,19 @@ def test_both_sides_of_the_branches(t: float) -> None:
     assert (got.bounds <= slow * 1.0001).all()
 
 
+@pytest.mark.parametrize("far", [1e155, 1e200, 1.7e308])
+def test_rows_whose_squares_overflow_have_a_bound(far: float) -> None:
+    rng = np.random.default_rng(4)
+    form = quadratic_form(random_expansion(rng, d=3, gamma=0.5), np.zeros(3))
+    certificate = random_certificate(rng, form, 1.0)
+    rows = np.array([[far, 0.0, 0.0], [0.0, -far, far]])
+    packed = prepare_certificate(certificate)
+    bounds = quadratic_dense.scores(quadratic_dense.prepare(form), rows, packed).bounds
+    slow = certificate.bound(np.full(2, np.inf), np.zeros((2, form.n_outputs)))
+    assert (bounds < np.inf).all()
+    assert (bounds >= slow).all()
+
+
 def test_a_row_with_nan_stays_open() -> None:
     rng = np.random.default_rng(2)
     form = quadratic_form(random_expansion(rng, d=3, gamma=0.5), np.zeros(3))

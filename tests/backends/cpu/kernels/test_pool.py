@@ -76,6 +76,23 @@ def test_python_is_called_once_and_pieces_are_few() -> None:
     assert (out == 3.0).all()
 
 
+@pytest.mark.parametrize(("rows", "helpers"), [(199, None), (200, 1), (399, 2), (10_000, 3)])
+def test_no_thread_is_asked_that_would_have_too_few_rows(rows: int, helpers: int | None) -> None:
+    asked: list[int | None] = []
+
+    class Counted:
+        @staticmethod
+        def shared(helpers: int, *_: object) -> None:
+            asked.append(helpers)
+
+        @staticmethod
+        def alone(*_: object) -> None:
+            asked.append(None)
+
+    share_rows(Counted, rows, 100, held=0)
+    assert asked == [helpers]
+
+
 def test_few_rows_are_one_call_without_threads() -> None:
     _out, pieces = shared(np.ones((50, 3)), 30)
     assert pieces[0] == 50

@@ -17,6 +17,7 @@ from pyarrow import parquet as pq
 
 from kernelite.data.tables.columnar import binary, reading, text
 from kernelite.data.tables.columnar.reading import SourceFile, TextOptions, list_sources, open_file
+from kernelite.data.tables.columnar.writing import open_sink
 from kernelite.support.errors import FileFormatError
 from tests.data.tables.columnar.tables import NAMES, table, write
 
@@ -195,22 +196,113 @@ TALL: dict[str, pa.Array] = {
 }
 
 
+def views_of_one_text(count: int) -> pa.Array:
+    """As polars writes texts: each says how long it is and where it stands."""
+    views = np.zeros(count, dtype=[("length", "<i4"), ("start", "S4"), ("place", "<i4", 2)])
+    views["length"], views["start"] = len(LONG), LONG[:4].encode()
+    buffers = [None, pa.py_buffer(views.tobytes()), pa.py_buffer(LONG.encode())]
+    return pa.Array.from_buffers(pa.string_view(), count, buffers)
+
+
+FOLDED: dict[str, pa.Array] = {
+    "codes of one text": REPEATED,
+    "lists of codes": pa.ListArray.from_arrays(pa.array(range(2001), pa.int32()), REPEATED),
+    "records of codes": pa.StructArray.from_arrays([REPEATED], ["inner"]),
+    "views of one text": views_of_one_text(2000),
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "ending"), [*((name, ".parquet") for name in TALL), ("codes of one text", ".arrow")]
+    ("name", "ending"),
+    [*((name, ".parquet") for name in TALL), *((name, ".arrow") for name in FOLDED)],
 )
 def test_a_few_bytes_that_become_many_rows_are_refused(name, ending, tmp_path, monkeypatch) -> None:
     path = tmp_path / f"a{ending}"
-    rows = pa.table({"a": TALL[name]})
+    rows = pa.table({"a": (TALL if ending == ".parquet" else FOLDED)[name]})
     if ending == ".parquet":
         pq.write_table(rows, path, compression="zstd")
-    else:  # the dictionary is as long as the file: only what codes stand for is many times that
+    else:  # the text is as long as the file: only what stands for it is many times that
         with pa.ipc.new_file(path, rows.schema) as sink:
             sink.write_table(rows)
         monkeypatch.setenv("KERNELITE_MAX_EXPANSION", "100")
     with pytest.raises(FileFormatError, match="times as long as the file; if you trust it, set"):
         parts_of(path, ["a"])
     monkeypatch.setenv("KERNELITE_MAX_EXPANSION", "1000000")
-    assert joined(parts_of(path, ["a"])).num_rows == len(rows)
+    assert joined(parts_of(path, ["a"])).equals(rows)
+
+
+@pytest.mark.parametrize("inner", ["texts", "numbers"])
+def test_lists_that_stand_for_gigabytes_are_refused_before_they_are_read(
+    inner, tmp_path, monkeypatch
+) -> None:
+    """Their values are counted by the footer, and texts as codes: nothing is spelled out first."""
+    rows, each = 20, 50_000
+    values = pa.array(np.zeros(rows * each))
+    if inner == "texts":
+        codes = pa.array(np.zeros(rows * each, np.int8))
+        values = pa.DictionaryArray.from_arrays(codes, pa.array([LONG]))  # 100 GB
+    offsets = pa.array(np.arange(0, rows * each + 1, each, dtype=np.int32))
+    column = pa.ListArray.from_arrays(offsets, values)
+    pq.write_table(pa.table({"a": column}), tmp_path / "a.parquet", store_schema=False)
+    before = pa.total_allocated_bytes()
+    monkeypatch.setattr(binary.arrow().parquet.ParquetFile, "iter_batches", None)
+    with pytest.raises(FileFormatError, match="over 200 times as long as the file"):
+        parts_of(tmp_path / "a.parquet", ["a"])
+    assert pa.total_allocated_bytes() < before + 2**24
+
+
+def test_lists_of_repeated_texts_are_read_as_they_are(tmp_path) -> None:
+    words = ["one", "two", None]
+    rng = np.random.default_rng(0)
+    lists = [[words[i] for i in rng.integers(0, 3, rng.integers(0, 4))] for _ in range(500)]
+    lists[7] = None
+    records = [None if each is None else {"x": each, "y": len(each)} for each in lists]
+    maps = [
+        None if each is None else [(str(i), one) for i, one in enumerate(each)] for each in lists
+    ]
+    rows = pa.table(
+        {
+            "lists": pa.array(lists),
+            "records": pa.array(records),
+            "maps": pa.array(maps, pa.map_(pa.string(), pa.string())),
+            "views": pa.array(["a longer text than sixteen letters", None] * 250, pa.string_view()),
+        }
+    )
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=150)
+    with pa.ipc.new_file(tmp_path / "a.arrow", rows.schema) as sink:
+        sink.write_table(rows)
+    for ending in ("parquet", "arrow"):
+        found = joined(parts_of(tmp_path / f"a.{ending}", rows.column_names))
+        assert found.to_pydict() == rows.to_pydict()
+
+
+def test_views_become_csv(tmp_path) -> None:
+    views = pa.array(["a longer text than sixteen letters", None, "a,b"], pa.string_view())
+    batch = pa.record_batch({"a": views, "b": [1, 2, 3]})
+    with open_sink(str(tmp_path / "a.csv"), "csv", batch.schema) as sink:
+        sink.write(batch)
+    said = (tmp_path / "a.csv").read_text()
+    assert said == 'a,b\n"a longer text than sixteen letters",1\n,2\n"a,b",3\n'
+
+
+SHARED: dict[str, pa.Array] = {
+    "lists by views": pa.ListViewArray.from_arrays([0] * 3, [2] * 3, pa.array([1.0, 2.0])),
+    "runs": pa.RunEndEncodedArray.from_arrays(pa.array([3], pa.int32()), pa.array(["a"])),
+    "codes of lists": pa.DictionaryArray.from_arrays(pa.array([0] * 3), pa.array([["a"]])),
+    "lists of runs": pa.ListArray.from_arrays(
+        [0, 1, 2, 3], pa.RunEndEncodedArray.from_arrays(pa.array([3], pa.int32()), pa.array(["a"]))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_types_whose_values_are_not_counted_are_refused(name, tmp_path) -> None:
+    rows = pa.table({"a": SHARED[name], "b": [1.0, 2.0, 3.0]})
+    with pa.ipc.new_file(tmp_path / "a.arrow", rows.schema) as sink:
+        sink.write_table(rows)
+    with pytest.raises(FileFormatError, match=r"column `a` holds .*; cast it, or leave it out"):
+        parts_of(tmp_path / "a.arrow", ["a"])
+    assert joined(parts_of(tmp_path / "a.arrow", ["b"])).num_rows == 3
 
 
 def test_batches_of_long_texts_have_few_rows(tmp_path, monkeypatch) -> None:

@@ -8,8 +8,6 @@ from struct import error as StructError
 from struct import unpack_from
 from typing import IO, Any
 
-import numpy as np
-
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.tables.columnar.library import (
     TablePart,
@@ -19,6 +17,7 @@ from kernelite.data.tables.columnar.library import (
     reason_of,
 )
 from kernelite.data.tables.columnar.reading import NO_KINDS, Kinds, batch_rows
+from kernelite.data.tables.columnar.sizes import check_kinds, spelled_out, value_lengths
 from kernelite.data.tables.parsing import quote
 from kernelite.support.compression import Expansion
 from kernelite.support.errors import FileFormatError
@@ -64,6 +63,8 @@ class ParquetSource:
 
     def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[TablePart]:
         """The rows of one row group after the other."""
+        wanted = self.schema_of(columns)
+        check_kinds(self.path, wanted)
         first_row, count = sum(self.rows[: self.groups.start]), len(self.rows)
         read = Expansion(self.path, self._raw.size())
         with naming_file(self.path):
@@ -74,7 +75,9 @@ class ParquetSource:
                 with naming_file(self.path, where):
                     for batch in self._batches(group, columns):
                         batch.validate(full=True)
-                        read.add(_spelled_out(batch))
+                        read.add(sum(map(spelled_out, batch.columns)))
+                        if batch.schema.types != wanted.types:
+                            batch = _cast(batch, wanted)
                         yield TablePart(batch, where, first_row)
                         first_row += batch.num_rows
             except FileFormatError:
@@ -88,11 +91,11 @@ class ParquetSource:
             self._raw.close()
 
     def _batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:
-        """The rows of a row group.
+        """The rows of a row group; texts in lists and structs may still be codes.
 
         By default pyarrow reads whole column chunks before the first row, however large they are.
         """
-        yield from self._file(columns).iter_batches(
+        yield from self._file(columns, read_dictionary=self._coded(group, columns)).iter_batches(
             batch_size=self._rows_at_once(group, columns),
             row_groups=[group],
             columns=list(columns),
@@ -124,12 +127,29 @@ class ParquetSource:
                 found[name].append(chunk)
         return found
 
+    def _coded(self, group: int, columns: Sequence[str]) -> list[str]:
+        """Texts in lists and structs of which a few bytes may stand for many: counted as codes."""
+        return [
+            chunk.path_in_schema
+            for name, chunks in self._chunks(group, columns).items()
+            for chunk in chunks
+            if chunk.path_in_schema != name and chunk.physical_type == "BYTE_ARRAY"
+            if any("DICTIONARY" in word for word in chunk.encodings)
+        ]
+
     def _declared(self, columns: Sequence[str]) -> int:
-        """Bytes of the columns' pages, uncompressed; codes of a dictionary are still codes."""
+        """Bytes of the columns' pages, uncompressed; codes of a dictionary are still codes.
+
+        A row may hold any number of values in lists: there each counts as four bytes at least.
+        """
         return sum(
-            max(0, chunk.total_uncompressed_size)
+            max(
+                0,
+                chunk.total_uncompressed_size,
+                4 * chunk.num_values * (name != chunk.path_in_schema),
+            )
             for group in self.groups
-            for chunks in self._chunks(group, columns).values()
+            for name, chunks in self._chunks(group, columns).items()
             for chunk in chunks
         )
 
@@ -152,7 +172,7 @@ class ParquetSource:
         file = self._file([name], read_dictionary=[name])
         for batch in file.iter_batches(batch_size=1, row_groups=[group], columns=[name]):
             if arrow().types.is_dictionary(batch.column(0).type):
-                return max(_lengths(batch.column(0).dictionary), default=0)
+                return int(value_lengths(batch.column(0).dictionary).max(initial=0))
             return int(batch.nbytes)
         return 0
 
@@ -168,26 +188,9 @@ class ParquetSource:
                 ) from None
 
 
-def _spelled_out(batch: Any) -> int:
-    """Bytes of a batch, were each code the value that it stands for: as it may be written."""
-    total = 0
-    for column in batch.columns:
-        if not arrow().types.is_dictionary(column.type):
-            total += column.nbytes
-            continue
-        lengths = np.array([*_lengths(column.dictionary), 0], dtype=np.int64)
-        codes = column.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
-        total += int(lengths[codes].sum())
-    return total
-
-
-def _lengths(values: Any) -> list[int]:
-    """Bytes of each value."""
-    try:
-        found = arrow("compute").binary_length(values)
-    except arrow().ArrowNotImplementedError:  # numbers, dates and the like: no longer than codes
-        return [8] * len(values)
-    return [length or 0 for length in found.to_pylist()]
+def _cast(batch: Any, schema: Any) -> Any:
+    columns = [column.cast(kind) for column, kind in zip(batch.columns, schema.types, strict=True)]
+    return arrow().RecordBatch.from_arrays(columns, schema=schema)
 
 
 # Arrow IPC files and streams, and Feather, which is the same: record batches, read one by one.
@@ -234,11 +237,12 @@ class ArrowSource:
 
     def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[TablePart]:
         """The rows of one record batch after the other."""
+        check_kinds(self.path, self.schema_of(columns))
         read = Expansion(self.path, self._raw.seek(0, os.SEEK_END))
         reader = self._open([self.schema.get_field_index(name) for name in columns])
         first_row, most = 0, batch_rows(len(columns))
         for where, batch in self._batches(reader):
-            read.add(_spelled_out(batch))
+            read.add(sum(map(spelled_out, batch.columns)))
             for start in range(0, batch.num_rows, most):
                 yield TablePart(batch.slice(start, most), where, first_row + start)
             first_row += batch.num_rows

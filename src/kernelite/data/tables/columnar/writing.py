@@ -178,6 +178,11 @@ class _TextSink:
 
     def write(self, batch: Any) -> None:
         module = arrow("csv")
+        columns = [
+            column.cast("large_string") if str(column.type) == "string_view" else column
+            for column in batch.columns
+        ]
+        batch = arrow().RecordBatch.from_arrays(columns, names=batch.schema.names)
         quoting = "needed" if any(map(_needs_quotes, batch.columns)) else "none"
         options = module.WriteOptions(include_header=False, quoting_style=quoting)
         module.write_csv(batch, self._file, options)
