@@ -100,6 +100,20 @@ def _(kernel: kl.Laplacian, x: list[Any], z: list[Any]) -> Any:
     return (-arb(kernel.gamma) * sum((abs(a - b) for a, b in zip(x, z)), arb(0))).exp()
 
 
+def _chi_squared(x: list[Any], z: list[Any]) -> Any:
+    return sum(((a - b) ** 2 / (a + b) for a, b in zip(x, z) if a + b != 0), arb(0))
+
+
+@real_kernel.register
+def _(kernel: kl.ChiSquared, x: list[Any], z: list[Any]) -> Any:
+    return (-arb(kernel.gamma) * _chi_squared(x, z)).exp()
+
+
+@real_kernel.register
+def _(kernel: kl.AdditiveChiSquared, x: list[Any], z: list[Any]) -> Any:
+    return -_chi_squared(x, z)
+
+
 @real_kernel.register
 def _(kernel: kl.PolynomialKernel, x: list[Any], z: list[Any]) -> Any:
     return (arb(kernel.gamma) * _product(x, z) + arb(kernel.coef0)) ** kernel.degree

@@ -31,6 +31,7 @@ import kernelite as kl
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import AdditiveChiSquared, Bump, ChiSquared, Matern
 from kernelite.program.criteria import never
+from tests.real_kernels import real_kernel
 
 X, Y = load_iris(return_X_y=True)
 ROWS = X[::3] + 0.01
@@ -251,6 +252,7 @@ def test_bounds_hold_in_ball_arithmetic(kernel: Any) -> None:
     centers, rows = rng.uniform(0, 2, (12, 3)), rng.uniform(0, 2, (30, 3))
     rows[:3], rows[3] = centers[:3], 0.0
     rows[4:8] = centers[4:8] * (1.0 + 1e-13)
+    centers[8:10, 0], rows[8:12, 0], rows[12] = 0.0, [0.0, 5e-324, 1e-310, 1e-160], 1e-308
     A = rng.normal(size=(12, 1))
     fast = kl.compile(KernelExpansion(centers, A, [0.3], kernel=kernel), guarantee="exact")
     found = fast._runner.evaluate(rows, slice(0, len(rows)), never)
@@ -263,12 +265,24 @@ def test_bounds_hold_in_ball_arithmetic(kernel: Any) -> None:
         assert bound < (40.0 if getattr(kernel, "shape", "") == "tophat" else 1e-11)
 
 
+@pytest.mark.parametrize("kernel", [ChiSquared(0.3), AdditiveChiSquared()])
+def test_a_chi_squared_kernel_takes_no_negative_numbers(kernel: Any) -> None:
+    """Of centers nor of rows, one or many, by compiled loops as by the definition."""
+    with pytest.raises(kl.InputError, match="`centers` have negative numbers, which a chi-squared"):
+        KernelExpansion(X - 9.0, np.ones((len(X), 1)), [0.0], kernel=kernel)
+    model = KernelExpansion(np.abs(X), np.ones((len(X), 1)), [0.0], kernel=kernel)
+    fast, rows = kl.compile(model, guarantee="exact"), np.abs(X)
+    rows[-1, -1] = -1e-300
+    for some in (rows, rows[-1:]):
+        with pytest.raises(kl.InputError, match="`X` has negative numbers, which a chi-squared"):
+            fast.scores(some)
+
+
 def real_value(flint: Any, kernel: Any, x: np.ndarray, z: np.ndarray) -> Any:
     """k(x, z) from its textbook formula."""
     arb, pairs = flint.arb, [(flint.arb(float(a)), flint.arb(float(b))) for a, b in zip(x, z)]
     if isinstance(kernel, ChiSquared | AdditiveChiSquared):
-        q = sum(((a - b) ** 2 / (a + b) for a, b in pairs if a + b != 0), arb(0))
-        return -q if isinstance(kernel, AdditiveChiSquared) else (-arb(kernel.gamma) * q).exp()
+        return real_kernel(kernel, *map(list, zip(*pairs)))
     scales = np.broadcast_to(kernel.length_scale, len(x))
     squares = sum((((a - b) / arb(float(s))) ** 2 for (a, b), s in zip(pairs, scales)), arb(0))
     r = squares.sqrt() if squares > 0 else arb(0)

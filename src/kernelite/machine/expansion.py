@@ -106,7 +106,7 @@ class KernelExpansion:
                 f"{coefficients.shape[1]} outputs."
             )
         kernel = _kernel(kernel, gamma, coef0)
-        kernel.check_width(centers.shape[1])
+        kernel.check_centers(centers)
         if uncertainty is not None and len(uncertainty.intercept) != len(intercept):
             raise InputError(f"`uncertainty` must be one of {len(intercept)} outputs.")
         for field, value in (

@@ -95,10 +95,8 @@ class Factor:
         return self.kernel.statistic == "products"
 
     def seen(self, rows: FloatArray) -> FloatArray:
-        """Rows as the loops take them, scaled where features have scales of their own."""
-        if isinstance(self.kernel, kl.Radial) and not self.kernel.isotropic:
-            rows = self.kernel.scaled(rows)
-        return np.ascontiguousarray(rows)
+        """Rows as the loops take them."""
+        return np.ascontiguousarray(self.kernel.taken(rows))
 
     def fill(self, rows: FloatArray, part: slice, tile: FloatArray) -> None:
         """tile[i, j] = k of some rows, as `seen` gives them, and some whole panels of centers."""

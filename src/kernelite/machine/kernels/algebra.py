@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray, Rows
 from kernelite.machine.kernels.base import Kernel, Reach, units
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError, UnsupportedModelError
@@ -50,9 +50,9 @@ class _Several(Kernel):
         """Of the first part that is not proven."""
         return next((kernel.unproven for kernel in self.kernels if not kernel.proven), "")
 
-    def check_width(self, n_features: int) -> None:
+    def check_centers(self, centers: Rows) -> None:
         for kernel in self.kernels:
-            kernel.check_width(n_features)
+            kernel.check_centers(centers)
 
 
 @dataclass(frozen=True)

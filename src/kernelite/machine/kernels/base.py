@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray, Rows
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
@@ -86,7 +86,8 @@ class Kernel(ABC):
     """Where it does: what is not proven, as the end of a sentence about the kernel."""
     statistic: ClassVar[str] = ""
     """What `profile` is a function of, if compiled loops can take it: "squares" of distances,
-    "city" distances, or "products"; each times a scale. Empty: `values` is all there is."""
+    "city" or "chi-squared" distances, or "products"; each times a scale. Empty: `values` is all
+    there is."""
     numbers: ClassVar[tuple[str, ...]] = ()
     """The field, if any, that compiled loops of `profile` are given when they run."""
     variants: ClassVar[dict[str, tuple[Any, ...]]] = {}
@@ -106,6 +107,10 @@ class Kernel(ABC):
     @abstractmethod
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         """k of all pairs: (m, d) and (n, d) to (m, n). The definition, over `machine.ops`."""
+
+    def taken(self, rows: FloatArray) -> FloatArray:
+        """Rows (m, d) as compiled loops of `profile` take them."""
+        return rows
 
     @abstractmethod
     def diagonal(self, rows: FloatArray) -> FloatArray:
@@ -151,8 +156,8 @@ class Kernel(ABC):
         """log k from |x - z|^2, where k underflows and its logarithm does not; else None."""
         return None
 
-    def check_width(self, n_features: int) -> None:
-        """Refuse rows of a width that its parameters do not fit."""
+    def check_centers(self, centers: Rows) -> None:
+        """Refuse centers that its parameters do not fit, or for which it is not defined."""
         return
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray, Rows
 from kernelite.machine.kernels.base import Kernel, Reach, check_positive, units
 from kernelite.machine.kernels.radial import Radial, ScaledRadial
 from kernelite.machine.ops import elementwise, ops
@@ -265,12 +265,17 @@ LARGEST_ENTRY = 1e150  # of rows whose squares are surely no overflow
 LOST_TERM = 1e-300  # of a term whose square underflows
 
 
+def refuse_negative(rows: FloatArray) -> None:
+    """Raise InputError where a row has a negative number."""
+    if (rows < 0).any():
+        raise InputError("`X` has negative numbers, which a chi-squared kernel does not take.")
+
+
 def statistics(rows: FloatArray, centers: FloatArray) -> FloatArray:
     """q of all pairs: (m, d) and (n, d) to (m, n), feature by feature."""
     if not isinstance(rows, np.ndarray):
         raise UnsupportedModelError("its kernel is chi-squared")
-    if (rows < 0).any():
-        raise InputError("`X` has negative numbers, which a chi-squared kernel does not take.")
+    refuse_negative(rows)
     found = np.zeros((len(rows), len(centers)))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for z, x in zip(rows.T, centers.T):
@@ -283,6 +288,18 @@ class _OfStatistics(Kernel):
     """What both have in common."""
 
     shifts = False
+    statistic = "chi-squared"
+
+    def check_centers(self, centers: Rows) -> None:
+        if centers.shape[0] and centers.min() < 0:
+            raise InputError(
+                "`centers` have negative numbers, which a chi-squared kernel does not take."
+            )
+
+    def taken(self, rows: FloatArray) -> FloatArray:
+        """Rows as compiled loops take them."""
+        refuse_negative(rows)
+        return rows
 
     def size(self, reach: Reach) -> FloatArray:
         """No q of a row is larger, shape (m,): |x - z|_1 is at most sqrt(d) (|x| + |z|)."""
@@ -320,9 +337,18 @@ class ChiSquared(_OfStatistics):
     def __post_init__(self) -> None:
         check_positive(gamma=self.gamma)
 
+    @property
+    def scale(self) -> float:
+        """What q is multiplied with."""
+        return self.gamma
+
+    def profile(self, q: FloatArray) -> FloatArray:
+        """k from scaled q, in the operations of `machine.ops`."""
+        return ops(q).exp(-q)
+
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         with np.errstate(under="ignore", over="ignore"):
-            return np.exp(-self.gamma * statistics(rows, centers))
+            return self.profile(self.gamma * statistics(rows, centers))
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
         return np.ones(len(rows))
@@ -351,8 +377,14 @@ class AdditiveChiSquared(_OfStatistics):
     array([[-2.]])
     """
 
+    scale: ClassVar[float] = 1.0
+
+    def profile(self, q: FloatArray) -> FloatArray:
+        """k from q, in the operations of `machine.ops`."""
+        return -q
+
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
-        return -statistics(rows, centers)
+        return self.profile(statistics(rows, centers))
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
         return np.zeros(len(rows))

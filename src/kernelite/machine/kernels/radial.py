@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray, Rows
 from kernelite.machine.kernels.base import Kernel, Reach, check_positive, units
 from kernelite.machine.ops import elementwise, ops
 from kernelite.support.errors import InputError
@@ -67,6 +67,10 @@ class Radial(Kernel):
     @abstractmethod
     def scaled(self, rows: FloatArray) -> FloatArray:
         """Rows (m, d) in scaled coordinates, each rounded once."""
+
+    def taken(self, rows: FloatArray) -> FloatArray:
+        """Rows (m, d) as compiled loops take them: scaled where features have their own scales."""
+        return rows if self.isotropic else self.scaled(rows)
 
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         xp, scale = ops(rows), self.scale
@@ -136,7 +140,10 @@ class ScaledRadial(Radial):
     def isotropic(self) -> bool:  # type: ignore[override]
         return len(self.length_scale) == 1
 
-    def check_width(self, n_features: int) -> None:
+    def check_centers(self, centers: Rows) -> None:
+        self._check_width(centers.shape[1])
+
+    def _check_width(self, n_features: int) -> None:
         if not self.isotropic and len(self.length_scale) != n_features:
             raise InputError(
                 f"a kernel with {len(self.length_scale)} length scales does not fit rows of "
@@ -146,7 +153,7 @@ class ScaledRadial(Radial):
     def scaled(self, rows: FloatArray) -> FloatArray:
         known = isinstance(rows, np.ndarray)  # other targets show no width
         if known:
-            self.check_width(rows.shape[1])
+            self._check_width(rows.shape[1])
         with np.errstate(over="ignore"):
             return rows / np.array(self.length_scale, dtype=rows.dtype if known else None)
 

@@ -28,7 +28,7 @@ def made(kind: type[Kernel], variant: tuple[Any, ...], number: float) -> Any:
     fields: dict[str, Any] = dict(
         zip(kind.variants, variant), **dict.fromkeys(kind.numbers, number)
     )
-    plain = {"Gaussian": {"gamma": 1.0}, "Laplacian": {"gamma": 1.0}}.get(kind.__name__, {})
+    plain = {"gamma": 1.0} if kind in (kl.Gaussian, kl.Laplacian, kl.ChiSquared) else {}
     return kind(**plain, **fields)
 
 
@@ -67,7 +67,7 @@ def distances() -> np.ndarray:
 
 
 def values(kernel: Any, z: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """The profile of scale z^2, or of scale |z|, by way of a center at zero."""
+    """The profile of scale z^2, or of scale |z| (chi-squared too), by way of a center at zero."""
     out, nothing = np.empty((len(z), PANEL)), np.zeros(PANEL)
     variant = tuple(getattr(kernel, name) for name in kernel.variants)
     numbers = (*(getattr(kernel, name) for name in kernel.numbers), 0.0)
@@ -140,18 +140,23 @@ def test_angles_keep_their_sign() -> None:
 
 @pytest.mark.parametrize("m", [1, 3, 4, 9])
 @pytest.mark.parametrize("panels", [1, 2, 37])
-@pytest.mark.parametrize("city", [False, True])
-def test_sums_are_of_the_values(m: int, panels: int, city: bool) -> None:
+@pytest.mark.parametrize("kind", [kl.Gaussian, kl.Laplacian, kl.ChiSquared])
+def test_sums_are_of_the_values(m: int, panels: int, kind: type[Kernel]) -> None:
     rng = np.random.default_rng(m)
     d, n = 5, panels * PANEL
-    centers, rows, weights = rng.normal(size=(n, d)), rng.normal(size=(m, d)), rng.normal(size=n)
+    centers, rows, weights = rng.random((n, d)), rng.random((m, d)), rng.normal(size=n)
+    centers[centers < 0.2], rows[rows < 0.2] = 0.0, 0.0
     lines = centers.reshape(panels, PANEL, d).transpose(0, 2, 1).ravel()
     found, sums = np.empty((m, n)), np.full((m, 1), 0.5)
-    kind: type[Kernel] = kl.Laplacian if city else kl.Gaussian
     radial_kernel(kind, (), False)(rows, lines, weights, 0, panels, 0.3, 0.0, found)
     radial_kernel(kind, (), True)(rows, lines, weights, 0, panels, 0.3, 0.0, sums)
-    gaps = rows[:, None] - centers
-    s = np.abs(gaps).sum(axis=2) if city else np.square(gaps).sum(axis=2)
+    gaps, both = rows[:, None] - centers, rows[:, None] + centers
+    terms: dict[str, np.ndarray] = {
+        "squares": np.square(gaps),
+        "city": np.abs(gaps),
+        "chi-squared": np.square(gaps) / np.where(both == 0.0, 1.0, both),
+    }
+    s = terms[kind.statistic].sum(axis=2)
     np.testing.assert_allclose(found, np.exp(-0.3 * s), rtol=0, atol=1e-15)
     np.testing.assert_allclose(sums[:, 0], 0.5 + found @ weights, rtol=0, atol=1e-12)
 

@@ -366,6 +366,11 @@ class Code:
         most = self.all_lanes(limit)
         return self.builder.select(self.builder.fcmp_ordered("<", x, most), x, most)
 
+    def at_least(self, x: Any, limit: float) -> Any:
+        """The larger of the two; the limit where x is not a number."""
+        least = self.all_lanes(limit)
+        return self.builder.select(self.builder.fcmp_ordered(">", x, least), x, least)
+
     def magnitude(self, value: Any) -> Any:
         """|value| in each lane."""
         masks = self.all_bits((1 << (8 * self.precision.size - 1)) - 1)

@@ -3,7 +3,7 @@
 A panel holds a few vectors of centers side by side, one line per feature. Distances are taken by
 differences, feature by feature, so that they err relatively, however near the two are:
 
-    s = sum_l (x_l - z_l)^2    or    sum_l |x_l - z_l|
+    s = sum_l (x_l - z_l)^2    or    sum_l |x_l - z_l|    or    sum_l (x_l - z_l)^2 / (x_l + z_l)
 
 The kernel's own `profile` (`machine.kernels`), traced into the loop (`lanes`), makes a kernel value
 of s times a number; values are multiplied with coefficients and added up, or written out. The
@@ -37,6 +37,8 @@ __all__ = ["PANEL", "radial_kernel", "stand_in"]
 PANEL = DOUBLE.panel
 RADIAL_ROWS_AT_ONCE = 4 if WIDE else 2  # their sums and a line of the panel fill the registers
 PANELS_PER_BLOCK = 512 // PANEL  # many rows meet them in turn; sums are added up lane by lane
+DISTANCES = "squares", "city", "chi-squared"  # of kernels' `statistic`
+LEAST_SUM = 2.0**-1022  # of two entries; where both are zero, nothing is divided by it
 
 
 def stand_in(kind: type[Kernel], variant: tuple[Any, ...], *numbers: Any) -> Any:
@@ -48,7 +50,7 @@ def stand_in(kind: type[Kernel], variant: tuple[Any, ...], *numbers: Any) -> Any
 
 
 def _distances(
-    code: Code, rows: int, where: Any, step: Any, count: Any, panel: Any, *, city: bool
+    code: Code, rows: int, where: Any, step: Any, count: Any, panel: Any, statistic: str
 ) -> Any:
     """Variables with s for rows that lie `step` bytes apart: a list per row, one per vector."""
     builder, i64 = code.builder, count.type
@@ -61,10 +63,13 @@ def _distances(
             z = code.spread(entry)
             for total, column in zip(line, x, strict=True):
                 gap, before = builder.fsub(column, z), builder.load(total)
-                if city:
+                if statistic == "city":
                     after = builder.fadd(before, code.magnitude(gap))
-                else:
+                elif statistic == "squares":
                     after = code.multiply_add(gap, gap, before)
+                else:
+                    both = code.at_least(builder.fadd(column, z), LEAST_SUM)
+                    after = code.multiply_add(gap, builder.fdiv(gap, both), before)
                 builder.store(after, total)
             entry = builder.add(entry, step)
     return sums
@@ -108,13 +113,13 @@ def _over_panels(
         code, i64 = Code(builder, DOUBLE), count.type
         ops, scale = LaneOps(code), code.everywhere(a)
         number = Lanes(ops, code.everywhere(b), fixed=True)
-        profile, city = stand_in(kind, variant, number).profile, kind.statistic == "city"
+        profile = stand_in(kind, variant, number).profile
         totals = [code.variable() for _ in range(rows)]
         panel_step = builder.mul(count, i64(8 * PANEL))
         with cgutils.for_range(builder, panels) as loop:
             here = builder.add(panel, builder.mul(loop.index, panel_step))
             across = builder.mul(loop.index, i64(8 * PANEL))
-            found = _distances(code, rows, where, step, count, here, city=city)
+            found = _distances(code, rows, where, step, count, here, kind.statistic)
             place, own = builder.add(out, across), builder.add(weights, across)
             for line, total in zip(found, totals, strict=True):
                 scaled = [Lanes(ops, builder.load(s)) * Lanes(ops, scale) for s in line]
@@ -147,7 +152,7 @@ def _kinds() -> Iterator[tuple[type[Kernel], tuple[Any, ...]]]:
     """Kernel functions of distances, with each value of the fields that are compiled in."""
     for name in kernels.__all__:
         kind = getattr(kernels, name)
-        if getattr(kind, "statistic", "") in ("squares", "city") and not kind.__abstractmethods__:
+        if getattr(kind, "statistic", "") in DISTANCES and not kind.__abstractmethods__:
             yield from ((kind, variant) for variant in product(*kind.variants.values()))
 
 
