@@ -359,7 +359,9 @@ def kernel_files() -> list[Path]:
     """The files that kernels are written in."""
     profiles = (f"machine/kernels/{name}.py" for name in ("exponential", "powers", "radial"))
     others = ("data/tables/libsvm_kernel.py", "explain/kernels.py", *profiles)
-    return [*_PACKAGE.glob("backends/cpu/kernels/*.py"), *(_PACKAGE / path for path in others)]
+    here = _PACKAGE / "backends/cpu/kernels"
+    mine = (here / name for name in os.listdir(here) if name.endswith(".py"))  # sooner than `glob`
+    return [*mine, *(_PACKAGE / path for path in others)]
 
 
 def identity(family: str) -> bytes:
