@@ -13,7 +13,7 @@ A library of some kernels, as `kernelite demo` builds it, has a family's name fo
 the file's name and in the trailer: it is never taken for one of all. It serves where there is no
 such library, and numba compiles what is not in it.
 
-$KERNELITE_KERNELS chooses, for tests: a family, `numba`, or `numpy` for none.
+$KERNELITE_KERNELS chooses, for tests: a family of this processor, `numba`, or `numpy` for none.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernelite.backends.cpu.kernels import objects
+from kernelite.support.errors import InputError
 from kernelite.support.files import cache_folder, open_to_others, why_distrusted
 
 if TYPE_CHECKING:
@@ -185,9 +186,13 @@ class _Numba:
 def provider() -> _Library | _Numba | None:
     """Who provides kernels in this process; None: nobody, which a warning has said."""
     asked = os.environ.get("KERNELITE_KERNELS", "")
+    known = families_here()
+    if asked not in ("", "numba", "numpy", *known):
+        choices = ", ".join(["numba", "numpy", *known])
+        raise InputError(f"KERNELITE_KERNELS must be one of {choices} here, got {asked}.")
     reason: str | None = "kernels are switched off by KERNELITE_KERNELS"
     if asked != "numpy":
-        for family in [] if asked == "numba" else families_here():
+        for family in [] if asked == "numba" else known:
             if asked in ("", family) and (found := _library(family)) is not None:
                 return found
         reason = objects.why_unlike() or _against_numba()
@@ -244,7 +249,7 @@ def _tell_that_numba_compiles() -> None:
     Through `logging`, at a level that shows on stderr where nothing is configured: a warning might
     be turned into an error, and there is nothing wrong.
     """
-    if not os.environ.get("KERNELITE_KERNELS"):
+    if os.environ.get("KERNELITE_KERNELS") != "numba":
         import logging  # here, since few need it when they start
 
         logging.getLogger("kernelite").warning(
