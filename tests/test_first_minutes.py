@@ -30,6 +30,31 @@ def test_the_sample_may_be_named() -> None:
     assert (named.predict(X) == svc.predict(X)).all()
 
 
+OLD_SENTENCES = (
+    "with an RBF kernel a quadratic form answers",
+    "served almost entirely by the form",
+    "that is what it is",
+    "tested on rows that chose nothing",
+    "one thread per request is usually the best",
+    "`tolerance=` asks for less",
+    "only as good as their labels",
+    "Shares were measured on",
+    "A compiled model has the methods of its source",
+)
+
+
+def test_sentences_that_misled_are_gone() -> None:
+    root = Path(__file__).parents[1]
+    files = [root / "README.md"]
+    for folder, kinds in (("docs", {".md", ".py"}), ("src", {".py"}), ("examples", {".py"})):
+        found = (root / folder).rglob("*")
+        files += [p for p in found if p.suffix in kinds and "_build" not in p.parts]
+    assert len(files) > 300
+    for path in files:
+        text = " ".join(path.read_text(encoding="utf-8").split()).casefold()
+        assert not [old for old in OLD_SENTENCES if old.casefold() in text], path
+
+
 def test_every_error_can_be_had_from_the_top() -> None:
     kinds = {name for name in errors.__all__ if isinstance(getattr(errors, name), type)}
     assert len(kinds) > 3

@@ -42,3 +42,10 @@ def test_the_demo_builds_its_own_kernels_and_all_others_all_of_them() -> None:
 def test_what_one_leaves_out_the_other_runs() -> None:
     assert '-m "not campaign"\n' in recipe("test")
     assert "-m campaign\n" in recipe("campaign")
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("tests/**/test_*.py")), ids=lambda p: p.name)
+def test_no_test_counts_seconds(path: Path) -> None:
+    """Where others work too it would fail."""
+    clocks = r"\b(?:perf_counter|process_time|thread_time|timeit)(?:_ns)?\("
+    assert re.search(clocks, path.read_text(encoding="utf-8")) is None

@@ -225,12 +225,14 @@ def test_bad_input_is_one_sentence(data, table, compiled, kernelite, tmp_path) -
     model, out = compiled / "svc.kernelite", tmp_path / "out.parquet"
     hole = table.set_column(2, "b", pa.array([*table["b"].to_pylist()[:-1], None]))
     words = table.set_column(2, "b", pa.array(["?"] * 75))
+    no_numbers = pa.table({"word": ["?"] * 75})
     for content, options, said in (
         (
             table,
             [],
             "5 numeric columns (`id`, `a`, `b`, `c`, `d`); name those to take (`columns=`",
         ),
+        (no_numbers, [], "there are 0 numeric columns; name those to take (`columns=`"),
         (table, ["--columns", "a:e"], "names 1 columns"),
         (table, ["--columns", "a,b,c,e"], "there is no column `e`"),
         (table, ["--id", "key"], "there is no column `key` to keep"),

@@ -165,3 +165,4 @@ def test_one_row_of_other_numbers_takes_the_short_path(
     found = np.concatenate([fast.predict(rows[i : i + 1]) for i in range(20)])
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(fast.predict(np.asfortranarray(rows)[3:4]), expected[3:4])
+    np.testing.assert_array_equal(fast.predict(rows[3:4].tolist()), expected[3:4])

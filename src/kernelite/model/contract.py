@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from html import escape
 from importlib import import_module
 from types import MethodType
 from typing import Any, Self, TypeVar
@@ -24,7 +23,7 @@ from kernelite.data.rows.inputs import RowsLike
 from kernelite.model.fields import ModelFields
 from kernelite.planner.plan import candidates_html, table_html
 from kernelite.support.errors import InputError
-from kernelite.support.terminal import printable
+from kernelite.support.terminal import escaped, printable
 
 __all__ = ["ScikitLearnContract", "names_can_be_set", "offered"]
 
@@ -100,10 +99,10 @@ def model_html(model: ModelFields, /) -> str:
     True
     """
     facts = table_html([(name, str(value)) for name, value in _facts(model)])
-    title = escape(f"{type(model).__name__}: {model.origin.description}")
+    title = escaped(f"{type(model).__name__}: {model.origin.description}")
     return (
         f"<div><b>{title}</b>{facts}"
-        f"<details><summary>plan: {escape(model.plan.chosen.name)}</summary>"
+        f"<details><summary>plan: {escaped(model.plan.chosen.name)}</summary>"
         f"{candidates_html(model.plan)}</details></div>"
     )
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from html import escape
 
 from kernelite.support.records import dataclass
-from kernelite.support.terminal import printable
+from kernelite.support.terminal import escaped, printable
 
 __all__ = ["MEASURED", "Candidate", "Plan", "candidates_html", "exact_name", "table_html"]
 
@@ -183,7 +182,7 @@ def plan_html(plan: Plan, /) -> str:
     >>> "<b>certified: summing all 559" in plan_html(Plan("certified", exact, (), 900.0))
     True
     """
-    head = f"<b>{escape(plan.summary)}</b><p>{escape(cost_sentence(plan))}</p>"
+    head = f"<b>{escaped(plan.summary)}</b><p>{escaped(cost_sentence(plan))}</p>"
     return f"<div>{head}{candidates_html(plan)}</div>"
 
 
@@ -206,7 +205,7 @@ def candidates_html(plan: Plan) -> str:
     rows = plan.rows()
     more = len(rows) - MOST_LISTED_CANDIDATES - 1
     left = f"<p>and {more} more</p>" if more > 0 else ""
-    notes = "".join(f"<p>{escape(note)}</p>" for note in plan.notes)
+    notes = "".join(f"<p>{escaped(note)}</p>" for note in plan.notes)
     shown = [tuple(row) for row in rows[: MOST_LISTED_CANDIDATES + 1]]
     return table_html(shown, TABLE_HEADER, first=CHOSEN) + left + notes
 
@@ -217,11 +216,11 @@ def table_html(
     """Rows of text as a table; `first` is the style of the first row's cells."""
     lines = []
     if header is not None:
-        cells = "".join(f'<th style="{HEADER_STYLE}">{escape(name)}</th>' for name in header)
+        cells = "".join(f'<th style="{HEADER_STYLE}">{escaped(name)}</th>' for name in header)
         lines.append(f"<tr>{cells}</tr>")
     for i, row in enumerate(rows):
         style = CELL if i else first
-        cells = "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in row)
+        cells = "".join(f'<td style="{style}">{escaped(cell)}</td>' for cell in row)
         lines.append(f"<tr>{cells}</tr>")
     return (
         f'<div style="overflow-x:auto"><table style="{TABLE_STYLE}">{"".join(lines)}</table></div>'

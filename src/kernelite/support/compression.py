@@ -1,23 +1,24 @@
 """Compressed files as the bytes they hold, within limits: hostile until they have been read.
 
-gzip, bzip2 and xz by Python's own modules; zstd by that of Python 3.14, or by pyarrow.
+gzip, bzip2 and xz by Python's own modules, each loaded by the first such file; zstd by that of
+Python 3.14, or by pyarrow.
 """
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import os
 import re
 import stat
 import sys
 import zlib
 from importlib import import_module
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from kernelite.support.errors import FileFormatError, InputError, KerneliteError, missing_extra
+
+if TYPE_CHECKING:
+    import lzma
 
 __all__ = [
     "BUFFER",
@@ -86,9 +87,9 @@ def decompressed(raw: io.BufferedReader, compression: Compression | None) -> io.
     content: Any
     match compression:
         case "gzip":
-            content = gzip.GzipFile(fileobj=raw)
+            content = import_module("gzip").GzipFile(fileobj=raw)
         case "bzip2":
-            content = bz2.BZ2File(raw)
+            content = import_module("bz2").BZ2File(raw)
         case "xz":
             content = _Xz(raw)
         case "zstd":
@@ -224,6 +225,8 @@ class _Xz(io.RawIOBase):
 
     @staticmethod
     def _new() -> lzma.LZMADecompressor:
+        import lzma
+
         return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_XZ_MEMORY)
 
 

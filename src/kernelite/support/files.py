@@ -12,7 +12,6 @@ import io
 import os
 import pathlib
 import re
-import secrets
 import stat
 import sys
 import time
@@ -176,7 +175,7 @@ def _temporary_beside(target: str) -> str:
     folder, base = os.path.split(target)
     start = f".{base[:200]}."
     _remove_abandoned(folder, re.compile(re.escape(start) + r"[0-9a-f]{12}\.tmp"))
-    return os.path.join(folder, f"{start}{secrets.token_hex(6)}.tmp")
+    return os.path.join(folder, f"{start}{os.urandom(6).hex()}.tmp")
 
 
 def _remove_abandoned(folder: str, names: re.Pattern[str]) -> None:

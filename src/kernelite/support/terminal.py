@@ -11,7 +11,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-__all__ = ["PrintableStream", "Progress", "printable", "progress_bar", "unwrapped"]
+__all__ = ["PrintableStream", "Progress", "escaped", "printable", "progress_bar", "unwrapped"]
 
 # Text that a terminal shows and does not obey: names and labels may come from anyone.
 #
@@ -54,6 +54,19 @@ def printable(text: str, /, *, one_line: bool = False) -> str:
 
 def _spelled(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode("ascii")
+
+
+def escaped(text: str, /) -> str:
+    """Text as a page of HTML shows it.
+
+    Examples
+    --------
+    >>> escaped("a < b")
+    'a &lt; b'
+    """
+    from html import escape  # here: it loads the names of all characters
+
+    return escape(text)
 
 
 class PrintableStream:
@@ -234,9 +247,7 @@ class _Display:
     def _page(self, done: float, total: float | None) -> dict[str, str]:
         said = f"{done:,.0f}" if not total else f"{100 * done / total:.0f}%"
         bar = f'<progress value="{done:g}" max="{total:g}"></progress>' if total else ""
-        from html import escape  # which loads all names of characters
-
-        title = escape(self._title)
+        title = escaped(self._title)
         return {"text/plain": f"{self._title} {said}", "text/html": f"{title} {bar} {said}"}
 
 

@@ -63,9 +63,11 @@ def test_nulls_of_polars_are_scikit_learns_and_told(steps: str) -> None:
         fast.predict(rows.drop_nulls())  # what no row has is not told
 
 
-def test_na_is_refused_where_scikit_learn_raises() -> None:
+@pytest.mark.parametrize("converted", [True, False])
+def test_na_is_refused_where_scikit_learn_raises(converted: bool) -> None:
     fitted, fast = machine("imputed")
-    rows = FRAME.astype({"city": pd.StringDtype("python")})
+    texts = FRAME.astype({"city": pd.StringDtype("python")})
+    rows = FRAME.convert_dtypes() if converted else texts
     with pytest.raises(TypeError):
         fitted.predict(rows)
     with pytest.raises(kl.InputError, match="column `city` holds pandas' NA"):

@@ -352,7 +352,7 @@ def _dense(X: Any, name: str, *, named: bool = False) -> FloatArray:
     if array.ndim != 2:
         hint = f"; one row is `{name}.reshape(1, -1)`" if array.ndim == 1 else ""
         raise InputError(f"`{name}` must have two dimensions, got shape {array.shape}{hint}.")
-    if np.ma.is_masked(X):
+    if hasattr(X, "_mask") and np.ma.is_masked(X):  # the first loads nothing
         raise InputError(f"`{name}` has masked entries; fill them or drop such rows.")
     if array.dtype.kind == "c":
         raise InputError(f"`{name}` must hold real numbers. Complex data not supported.")

@@ -116,6 +116,47 @@ def test_the_optimiser_may_contract_and_nothing_else(function: Any) -> None:
     assert {flag for some in found for flag in some.split()} == {"contract"}
 
 
+# What instructions beyond x86-64-v4 are for, in LLVM's words: counts and orders of bits, shifts of
+# two numbers as one, bytes in another order, short floats.
+BEYOND_V4 = """
+declare <8 x i64> @llvm.ctpop.v8i64(<8 x i64>)
+declare <64 x i8> @llvm.bitreverse.v64i8(<64 x i8>)
+declare <8 x i64> @llvm.fshl.v8i64(<8 x i64>, <8 x i64>, <8 x i64>)
+define <8 x i64> @count(<8 x i64> %x, <8 x i64> %y, <8 x i64> %z) {
+  %n = call <8 x i64> @llvm.ctpop.v8i64(<8 x i64> %x)
+  %s = call <8 x i64> @llvm.fshl.v8i64(<8 x i64> %n, <8 x i64> %y, <8 x i64> %z)
+  ret <8 x i64> %s
+}
+define <64 x i8> @turn(<64 x i8> %x) {
+  %r = call <64 x i8> @llvm.bitreverse.v64i8(<64 x i8> %x)
+  %m = shufflevector <64 x i8> %r, <64 x i8> poison, <64 x i32> <MASK>
+  ret <64 x i8> %m
+}
+define <16 x bfloat> @shorten(<16 x float> %x) {
+  %s = fptrunc <16 x float> %x to <16 x bfloat>
+  ret <16 x bfloat> %s
+}
+""".replace("MASK", ", ".join(f"i32 {37 * i % 64}" for i in range(64)))
+
+
+def test_code_for_a_family_runs_on_all_processors_of_it() -> None:
+    """Though it is laid out for one that can do more."""
+    pytest.importorskip("numba")
+    import llvmlite.binding as llvm
+
+    from kernelite.backends.cpu.kernels.emitting import machine_for
+    from kernelite.backends.cpu.kernels.providers import FAMILIES
+
+    family = FAMILIES["x86-64-v4"]
+    beyond = r"\t(vpopcnt|vpshld|vgf2p8|vperm[bit2]*b|vcvtneps2bf16)"
+    found = [
+        set(re.findall(beyond, machine_for(one).emit_assembly(llvm.parse_assembly(BEYOND_V4))))
+        for one in (family, family._replace(features=""))
+    ]
+    assert not found[0]
+    assert len(found[1]) == 5
+
+
 @pytest.mark.parametrize(
     ("prologue", "reason"),
     [

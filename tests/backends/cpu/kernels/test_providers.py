@@ -16,6 +16,7 @@ import pytest
 import kernelite
 from kernelite.backends.cpu.kernels import objects, providers
 from kernelite.backends.cpu.kernels.build import LONGEST, build, declare_all
+from kernelite.support.errors import InputError
 
 SOURCE = Path(kernelite.__file__).parents[1]
 SOME = ["pointwise_affine", "pointwise__exp_kernel", "panel_sums_single_scores"]
@@ -362,6 +363,13 @@ def test_a_processor_without_a_family_has_no_library(monkeypatch: pytest.MonkeyP
     assert providers.families_here() == []
     monkeypatch.setattr(providers.platform, "machine", lambda: "aarch64")
     assert providers.families_here() == ["aarch64"]
+
+
+def test_a_family_that_is_not_this_processors_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(providers, "families_here", lambda: ["x86-64-v3"])
+    monkeypatch.setenv("KERNELITE_KERNELS", "x86-64-v4")
+    with pytest.raises(InputError, match="one of numba, numpy, x86-64-v3 here, got x86-64-v4"):
+        providers.provider.__wrapped__()
 
 
 def test_other_sources_or_families_have_another_identity(monkeypatch: pytest.MonkeyPatch) -> None:

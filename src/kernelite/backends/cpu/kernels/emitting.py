@@ -275,8 +275,11 @@ def machine_for(family: providers.Family) -> Any:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target: Any = llvm.Target.from_triple(family.triple)
+    # Constants that are near would be read from memory whenever a loop needs them; of far ones, for
+    # whose addresses aarch64 has no code, loops keep as many as they can in registers.
+    model = "large" if family.machine == "x86_64" else "small"
     return target.create_target_machine(
-        cpu=family.processor, features=family.features, opt=3, reloc="pic", codemodel="small"
+        cpu=family.processor, features=family.features, opt=3, reloc="pic", codemodel=model
     )
 
 

@@ -13,7 +13,7 @@ A library of some kernels, as `kernelite demo` builds it, has a family's name fo
 the file's name and in the trailer: it is never taken for one of all. It serves where there is no
 such library, and numba compiles what is not in it.
 
-$KERNELITE_KERNELS chooses, for tests: a family, `numba`, or `numpy` for none.
+$KERNELITE_KERNELS chooses, for tests: a family of this processor, `numba`, or `numpy` for none.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernelite.backends.cpu.kernels import objects
+from kernelite.support.errors import InputError
 from kernelite.support.files import cache_folder, open_to_others, why_distrusted
 
 if TYPE_CHECKING:
@@ -75,9 +76,9 @@ class Family(NamedTuple):
     machine : str
         As the system names it.
     processor : str
-        As LLVM names it.
+        As LLVM names it: one of the family, which code is laid out for.
     features : str
-        What LLVM is told beyond that.
+        What LLVM is told beyond that; what others of the family lack is taken away.
     flags : tuple of str
         What Linux must say that it can do.
     wide : bool
@@ -99,9 +100,19 @@ class Family(NamedTuple):
 
 _V3 = ("avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe", "popcnt")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+# What znver4 has beyond x86-64-v4. Code that LLVM lays out for it is up to a third faster on other
+# processors too than code for none in particular.
+_BEYOND_V4 = (
+    *("avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg", "avx512vpopcntdq"),
+    *("avx512bf16", "gfni", "vaes", "vpclmulqdq", "aes", "pclmul", "sha", "sse4a", "adx", "shstk"),
+    *("clflushopt", "clwb", "clzero", "fsgsbase", "invpcid", "mwaitx", "pku", "prfchw", "rdpid"),
+    *("rdpru", "rdrnd", "rdseed", "wbnoinvd", "xsavec", "xsaveopt", "xsaves"),
+)
 # The best of a machine first. 512 bits are as good as 256 on what has them for long.
 FAMILIES = {
-    "x86-64-v4": Family("x86_64", "x86-64-v4", "-prefer-256-bit", _V4, wide=True),
+    "x86-64-v4": Family(
+        "x86_64", "znver4", ",".join(f"-{name}" for name in _BEYOND_V4), _V4, wide=True
+    ),
     "x86-64-v3": Family("x86_64", "x86-64-v3", "", _V3),
     "aarch64": Family("aarch64", "generic", "+neon"),
 }
@@ -175,9 +186,13 @@ class _Numba:
 def provider() -> _Library | _Numba | None:
     """Who provides kernels in this process; None: nobody, which a warning has said."""
     asked = os.environ.get("KERNELITE_KERNELS", "")
+    known = families_here()
+    if asked not in ("", "numba", "numpy", *known):
+        choices = ", ".join(["numba", "numpy", *known])
+        raise InputError(f"KERNELITE_KERNELS must be one of {choices} here, got {asked}.")
     reason: str | None = "kernels are switched off by KERNELITE_KERNELS"
     if asked != "numpy":
-        for family in [] if asked == "numba" else families_here():
+        for family in [] if asked == "numba" else known:
             if asked in ("", family) and (found := _library(family)) is not None:
                 return found
         reason = objects.why_unlike() or _against_numba()
@@ -234,7 +249,7 @@ def _tell_that_numba_compiles() -> None:
     Through `logging`, at a level that shows on stderr where nothing is configured: a warning might
     be turned into an error, and there is nothing wrong.
     """
-    if not os.environ.get("KERNELITE_KERNELS"):
+    if os.environ.get("KERNELITE_KERNELS") != "numba":
         import logging  # here, since few need it when they start
 
         logging.getLogger("kernelite").warning(
@@ -359,7 +374,9 @@ def kernel_files() -> list[Path]:
     """The files that kernels are written in."""
     profiles = (f"machine/kernels/{name}.py" for name in ("exponential", "powers", "radial"))
     others = ("data/tables/libsvm_kernel.py", "explain/kernels.py", *profiles)
-    return [*_PACKAGE.glob("backends/cpu/kernels/*.py"), *(_PACKAGE / path for path in others)]
+    here = _PACKAGE / "backends/cpu/kernels"
+    mine = (here / name for name in os.listdir(here) if name.endswith(".py"))  # sooner than `glob`
+    return [*mine, *(_PACKAGE / path for path in others)]
 
 
 def identity(family: str) -> bytes:
