@@ -18,6 +18,7 @@ from kernelite.backends.cpu.factors import (
     InverseFactor,
     ShortRest,
     deviation_bound,
+    leading_columns,
 )
 from kernelite.backends.cpu.kernels import quadratic_dense, quadratic_sparse, third_dense
 from kernelite.backends.cpu.kernels.bounds import prepare_certificate
@@ -226,7 +227,9 @@ def _variances(case: Model, _judge: Judge, rng: np.random.Generator) -> Iterator
     if every is not None and n > 1:
         leading = every.leading(int(rng.integers(1, n))).kept()
         ways["eigenvectors"] = leading
-        if inverse is not None and (short := ShortRest.of(leading, inverse, factor)) is not None:
+    if inverse is not None:
+        basis = leading_columns(factor, int(rng.integers(0, n + 1)))
+        if (short := ShortRest.of(inverse, basis, factor)) is not None:
             ways["short rest"] = short
     for how, factors in ways.items():
         with np.errstate(all="ignore"):

@@ -42,7 +42,7 @@ JOINT_WORTH, FEWEST_JOINT = 2.0, 64  # rows per training row, and of a call, for
 JOINT_TOLERANCE = 2e-3  # of variances behind probabilities
 STEEPEST_PROBABILITY = 0.06  # of a probability in its variance: 0.0488 at most, at a mean of 1.34
 SHARES_OFF = 5e-4  # that a class's probability may be off by its variances
-MOST_MOMENT_ROWS = 512  # that a thread takes at a time; with few, solving is slower
+MOST_MOMENT_ROWS_PER_THREAD = 480  # that a thread takes at a time, at most, in tiles of variances
 
 
 def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:

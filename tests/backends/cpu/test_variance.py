@@ -24,8 +24,10 @@ from kernelite.backends.cpu.factors import (
     ShortRest,
     _norm_of_sizes,
     deviation_bound,
+    leading_columns,
 )
 from kernelite.backends.cpu.joint_variance import JointMoments
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.model import moments
 from kernelite.model.moments import posterior_of
 from tests.oracle import at_most, real, true_variances
@@ -75,9 +77,12 @@ def test_variances_are_within_their_bounds(name: str) -> None:
     for m in (1, 5, 20, 23):
         leading = every.leading(m).kept()
         assert ratio(truth, *engine._by(leading, seen)) <= 1.0
-        short = ShortRest.of(leading, inverse, posterior.factor)
-        if short is not None:
-            assert ratio(truth, *engine._by(short, seen)) <= 1.0
+    for columns in (0, 1, 5, 16):
+        basis = leading_columns(posterior.factor, columns)
+        for one in (basis, 1e3 * basis, np.random.default_rng(columns).normal(size=basis.shape)):
+            short = ShortRest.of(inverse, one, posterior.factor)
+            if short is not None:
+                assert ratio(truth, *engine._by(short, seen)) <= 1.0
 
 
 def fast_rows(fast: kl.CompiledModel, rows: np.ndarray) -> object:
@@ -86,13 +91,13 @@ def fast_rows(fast: kl.CompiledModel, rows: np.ndarray) -> object:
     return rows_and_runner(fast, rows)[0]
 
 
-@pytest.mark.parametrize("name", ["rbf", "length scales", "matern 5/2", "two rbf"])
+@pytest.mark.parametrize("kernel", ["rbf", "length scales", "matern 5/2", "two rbf"])
 @pytest.mark.parametrize("guarantee", ["certified", "exact"])
 def test_deviations_are_within_std_bound(
-    name: str, guarantee: str, monkeypatch: pytest.MonkeyPatch
+    kernel: str, guarantee: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before an inverse is there, with it, with eigenvectors; a row alone and among others."""
-    model, few = fitted(name, 120)
+    model, few = fitted(kernel, 120)
     rows = np.tile(few, (8, 1))
     fast = kl.compile(model, model.X_train_, guarantee=guarantee)
     posterior, expansions = posterior_of(fast)
@@ -105,8 +110,8 @@ def test_deviations_are_within_std_bound(
         np.testing.assert_allclose(bounds, float(fast.tolerance[0]), rtol=1e-6)
     else:
         assert bounds.max() < 1e-8
-    monkeypatch.setattr(variance, "DECOMPOSED", 0.0)
-    monkeypatch.setattr(variance, "AGAIN", 0.0)
+    for name in ("FEWEST_SHORTENED", "SHORTENED", "DECOMPOSED", "AGAIN"):
+        monkeypatch.setattr(variance, name, 0)
     many = fast.predict(rows, return_std=True)[1][: len(few)]
     assert (fast._variances.quick is not None) == (guarantee == "certified")
     alone = np.concatenate([fast.predict(row[None], return_std=True)[1] for row in few])
@@ -154,17 +159,44 @@ def test_the_norm_of_sizes_is_not_below() -> None:
         assert _norm_of_sizes(W) >= np.linalg.norm(np.abs(W), 2)
 
 
-def test_single_precision_serves_what_eigenvectors_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def rough() -> tuple[GaussianProcessRegressor, np.ndarray, np.ndarray]:
     """A rough kernel in many features: no small number of eigenvectors settles a row."""
     rng = np.random.default_rng(3)
     X, Z = rng.normal(size=(520, 12)), rng.normal(size=(700, 12))
     model = GaussianProcessRegressor(Matern(4.0, nu=0.5) + WhiteKernel(0.3), optimizer=None)
-    fast = kl.compile(model.fit(X, X[:, 0]), X)
+    return model.fit(X, X[:, 0]), X, Z
+
+
+@pytest.mark.skipif(not jit_available(), reason="no compiled loops")
+@pytest.mark.parametrize("shown", [700, 1])
+def test_single_precision_serves_rough_kernels(rough, monkeypatch, shown: int) -> None:
+    """Whether many rows show that it does, or the training rows for want of others."""
+    model, X, Z = rough
+    fast = kl.compile(model, X)
+    monkeypatch.setattr(variance, "SHORTENED", 0.0)
+    fast.predict(Z[:shown], return_std=True)
+    assert isinstance(fast._variances.quick, ShortRest)
     monkeypatch.setattr(variance, "DECOMPOSED", 0.0)
     found = fast.predict(Z, return_std=True)[1]
     assert isinstance(fast._variances.quick, ShortRest)
     expected = model.predict(Z, return_std=True)[1]
     assert (np.abs(found - expected) <= fast.std_bound(Z)).all()
+    alone = np.concatenate([fast.predict(row[None], return_std=True)[1] for row in Z[:20]])
+    assert (np.abs(alone - expected[:20]) <= fast.std_bound(Z[:20])).all()
+
+
+def test_single_precision_is_not_asked_in_vain(rough, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With hardly any noise W is large, and all rows would go on to doubles."""
+    _, X, Z = rough
+    model = GaussianProcessRegressor(RBF(6.0) + WhiteKernel(1e-6), optimizer=None)
+    fast = kl.compile(model.fit(X, X[:, 0]), X)
+    monkeypatch.setattr(variance, "SHORTENED", 0.0)
+    found = fast.predict(Z, return_std=True)[1]
+    assert fast._variances.inverse is not None
+    assert fast._variances.quick is None
+    expected = model.predict(Z, return_std=True)[1]
+    assert (np.abs(found - expected) <= fast.std_bound(Z) + 1e-9).all()
 
 
 def test_a_classifier_of_two_classes() -> None:

@@ -12,35 +12,46 @@ the m terms with the largest g are computed. The rest is sum (u_i.x)^2 / g_i, wh
 is known, so that the rest lies between R / g_(m+1) and R / g_n. Smooth kernels in few features
 leave next to nothing: some dozens of eigenvectors answer for thousands of training rows.
 
-*By both.* x = U_m c + y, with c = U_m'x of the m leading eigenvectors and y what is left. Then
+*In single precision.* For any B of few columns and any c, x = B c + y and W x = (W B) c + W y. With
+columns that span nearly what the leading eigenvectors do, and c = B'x, y is so short that W y is
+good enough in single precision, which takes half the time. W is rounded first and taken as it is
+then, with an e of its own; y is off by one rounding and by what B c rounds.
 
-    q = sum c_i^2 / g_i + |L^-1 y|^2,    up to what U'U - I, f and roundings of c can add,
-
-and y is so short that W y is good enough in single precision, which takes half the time.
-
-All norms of matrices are Frobenius', and a product of length n errs by n units of the product of
-norms, in whatever order it is summed. Matrices may have zeros for padding, which add nothing.
+Norms of matrices are Frobenius', where nothing else is said, and a product of length n errs by n
+units of the product of norms, in whatever order it is summed. Matrices may have zeros for padding,
+which add nothing.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.series.rounding import SINGLE_UNIT, UNIT
 from kernelite.support.records import dataclass
 
-__all__ = ["MARGIN", "Eigenvectors", "InverseFactor", "ShortRest", "deviation_bound"]
+__all__ = [
+    "MARGIN",
+    "Eigenvectors",
+    "InverseFactor",
+    "ShortRest",
+    "deviation_bound",
+    "leading_columns",
+]
 
 NEAR_IDENTITY = 0.05  # of the identity: an inverse or eigenvectors farther off are not used
 MARGIN = 1.0 + 1e-6  # for what bounds themselves round
-SHORTEST = 1e-15  # of |y|: squares below that may underflow in single precision
-TINY_SINGLES = 2e-45 * 4.0  # what a product in single precision may lose to underflow
+TINY_SINGLES = 2e-45 * 4.0  # what a number or a product in single precision may lose to underflow
+BASIS_COLUMNS = 16  # of B: with more of them, products of doubles take what singles save
+BASIS_TURNS = 3  # after which B has the leading eigenvectors, nearly
+NORM_TURNS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +102,38 @@ class InverseFactor:
             |x - what it should be|.
         """
         lengths = np.sqrt(_squares(X))
-        found = _squares(_product(self.matrix, X))
+        found = self._found(X)
         slack = self.size * MARGIN * ((len(self.matrix) + 2) * UNIT * lengths + moved)
         return found, self.error(found, slack)
 
+    def _found(self, X: FloatArray) -> FloatArray:
+        """|W x|^2 of each row."""
+        if not jit_available():
+            return _squares(_product(self.matrix, X))
+        from kernelite.backends.cpu.kernels.triangle import double_squares
+
+        found = np.empty(len(X))
+        double_squares(X, self._panels, found)
+        return found
+
+    @cached_property
+    def _panels(self) -> FloatArray:
+        from kernelite.backends.cpu.kernels.exp2 import DOUBLE
+        from kernelite.backends.cpu.kernels.triangle import triangle_panels
+
+        panels: FloatArray = triangle_panels(self.matrix, DOUBLE, len(self.matrix))
+        return panels
+
     def error(self, found: FloatArray, slack: FloatArray) -> FloatArray:
         """Of |L^-1 x|^2 found as |W x|^2, whose W x may be off by `slack`."""
-        root = np.sqrt(found)
-        error = (2.0 * root + slack) * slack + (len(self.matrix) + 4) * UNIT * found
-        error += 2.0 * self.off / (1.0 - self.off) ** 2 * (root + slack) ** 2
-        return MARGIN * error
+        return _error(found, slack, len(self.matrix), self.off)
+
+
+def _error(found: FloatArray, slack: FloatArray, n: int, off: float) -> FloatArray:
+    root = np.sqrt(found)
+    error = (2.0 * root + slack) * slack + (n + 4) * UNIT * found
+    error += 2.0 * off / (1.0 - off) ** 2 * (root + slack) ** 2
+    return MARGIN * error
 
 
 def _distance(W: FloatArray, L: FloatArray) -> float:
@@ -120,15 +153,11 @@ def _padded(array: FloatArray, rows: int, columns: int) -> FloatArray:
     return made
 
 
-def _product(W: NDArray[Any], X: NDArray[Any]) -> NDArray[Any]:
+def _product(W: FloatArray, X: FloatArray) -> FloatArray:
     """W x of rows x, shape (m, n), in their place; W is lower triangular, in columns."""
     from scipy.linalg import blas
 
-    if len(X) == 1:
-        times = blas.dtrmv if W.dtype == np.float64 else blas.strmv
-        return np.asarray(times(W, X[0], lower=1, overwrite_x=1))[None]
-    times = blas.dtrmm if W.dtype == np.float64 else blas.strmm
-    return np.asarray(times(1.0, W, X.T, lower=1, overwrite_b=1)).T
+    return np.asarray(blas.dtrmm(1.0, W, X.T, lower=1, overwrite_b=1)).T
 
 
 def _squares(X: NDArray[Any]) -> NDArray[Any]:
@@ -235,79 +264,99 @@ class Eigenvectors:
 
 @dataclass(frozen=True, eq=False)
 class ShortRest:
-    """Leading eigenvectors in doubles, and the inverse in single precision for what they leave.
+    """The inverse in single precision, for what few columns leave of rows.
 
     Parameters
     ----------
-    leading : Eigenvectors
-    inverse : InverseFactor
-        Of W rounded to single precision.
+    across, basis : ndarray
+        B, in one panel and in several.
+    images : ndarray
+        G = W B, in panels.
+    triangle : ndarray
+        W, in panels of single precision.
+    shape : tuple of two ints
+        Width and columns of B.
+    off : float
+        |W L - I| of this W, rounded up.
     reach : float
         Not below the spectral norm of |W|.
+    sizes : tuple of three floats
+        |B|, |G| and |W|, rounded up.
     """
 
-    leading: Eigenvectors
-    inverse: InverseFactor
+    across: FloatArray
+    basis: FloatArray
+    images: FloatArray
+    triangle: NDArray[np.float32]
+    shape: tuple[int, int]
+    off: float
     reach: float
+    sizes: tuple[float, float, float]
 
     @classmethod
-    def of(cls, leading: Eigenvectors, inverse: InverseFactor, factor: FloatArray) -> Any:
-        """With W in single precision; None where that is no inverse any more."""
-        W = inverse.matrix.astype(np.float32)
-        n = len(factor)
-        L = np.asfortranarray(np.tril(factor))
-        doubles = np.asfortranarray(W[:n, :n].astype(np.float64))
-        off = _distance(doubles, L)
+    def of(cls, inverse: InverseFactor, basis: FloatArray, factor: FloatArray) -> ShortRest | None:
+        """With W in single precision; None where that is no inverse any more, or for want of loops.
+
+        Parameters
+        ----------
+        inverse : InverseFactor
+        basis : ndarray of shape (n, k)
+            B, as `leading_columns` gives it, or any.
+        factor : ndarray of shape (n, n)
+            L.
+        """
+        if not jit_available():
+            return None
+        from kernelite.backends.cpu.kernels.exp2 import DOUBLE, SINGLE
+        from kernelite.backends.cpu.kernels.triangle import in_panels, panel_across, triangle_panels
+
+        n, width = len(factor), len(inverse.matrix)
+        with np.errstate(over="ignore", invalid="ignore"):
+            W = inverse.matrix[:n, :n].astype(np.float32).astype(np.float64)
+            off = _distance(W, np.asfortranarray(np.tril(factor)))
         if not off < NEAR_IDENTITY:
             return None
-        single = InverseFactor(W, MARGIN * float(np.linalg.norm(doubles)), off)  # type: ignore[arg-type]
-        return cls(leading, single, _norm_of_sizes(doubles))
+        G = W @ basis
+        B_size, G_size, W_size = (MARGIN * float(np.linalg.norm(one)) for one in (basis, G, W))
+        return cls(
+            panel_across(basis, width),
+            in_panels(basis, DOUBLE, width),
+            in_panels(G, SINGLE, width),
+            triangle_panels(W, SINGLE, width),
+            (width, basis.shape[1]),
+            off,
+            _norm_of_sizes(W),
+            (B_size, G_size, W_size),
+        )
 
     def squares(self, X: FloatArray, moved: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As those of `InverseFactor`; X is overwritten."""
-        lead = self.leading
-        (n, m), lengths = lead.vectors.shape, np.sqrt(_squares(X))
-        C = X @ lead.vectors
-        known = np.square(C) @ (1.0 / lead.values)
-        sizes = np.sqrt(_squares(C))
-        X -= C @ lead.vectors.T
-        Y = X.astype(np.float32)
-        shorts = np.sqrt(_squares(Y)) * (1.0 + 4.0 * n * SINGLE_UNIT) + SHORTEST
-        V = _product(self.inverse.matrix, Y)
-        rest = np.einsum("ij,ij->i", V, V, dtype=np.float64)
-        # y as it is here, in singles, is off by what the doubles lost before, and by one rounding.
-        lost = (m + 4) * UNIT * (lengths + math.sqrt(m) * sizes) + SINGLE_UNIT * shorts
-        slack = (n + 2) * SINGLE_UNIT * (1.0 + 2.0 * n * SINGLE_UNIT) * self.reach * shorts
-        slack += self.inverse.size * (lost + moved) + TINY_SINGLES * n * (1.0 + self.reach)
-        error = self.inverse.error(rest, MARGIN * slack)
-        error += self._crossing(known, sizes, shorts + lost + moved, lead.slack(lengths, moved))
-        error += 2.0 * lead.off * self._whole(known, rest, slack, sizes) ** 2
-        return known + rest, MARGIN * (error + 4.0 * UNIT * (known + rest))
+        """As those of `InverseFactor`."""
+        from kernelite.backends.cpu.kernels.triangle import TRIANGLE_COLUMNS, single_squares
 
-    def _whole(
-        self, known: FloatArray, rest: FloatArray, slack: FloatArray, sizes: FloatArray
-    ) -> FloatArray:
-        """Not below the root of q, but for what the inverse and f are off by."""
-        other = self.leading.skewed * sizes / math.sqrt(self.leading.least)
-        return np.asarray(np.sqrt(known) + np.sqrt(rest) + slack + other)
+        (n, k), (B_size, G_size, W_size) = self.shape, self.sizes
+        found, rests, shares = np.empty((3, len(X)))
+        single_squares(
+            *(X, k, self.across, self.basis, self.images, self.triangle),
+            *(found, rests, shares),
+        )
+        lengths, known = np.sqrt(rests), np.sqrt(shares)
+        # y is off by what B c rounds, a difference and a rounding to singles, and by underflow.
+        lost = (k + 2) * UNIT * B_size * known + SINGLE_UNIT * (1.0 + 1e-6) * lengths
+        lost += TINY_SINGLES * math.sqrt(n)
+        rounded = (TRIANGLE_COLUMNS + 2) * SINGLE_UNIT * (1.0 + 1e-4) + (n + 4) * UNIT
+        slack = self.reach * (rounded * (lengths + lost) + lost + moved) + TINY_SINGLES * n**1.5
+        # G is what W B was computed as; sums begin with its products.
+        slack += ((n + 2) * W_size * B_size + (n + k + 4) * G_size) * UNIT * known
+        return found, _error(found, MARGIN * slack, n, self.off)
 
-    def _crossing(
-        self, known: FloatArray, sizes: FloatArray, shorts: FloatArray, slack: FloatArray
-    ) -> FloatArray:
-        """What is between the two parts, since eigenvectors are not quite orthogonal.
 
-        With O = U'U - I, U'(U_m c) is c and O c. U'y is off zero in the leading places by what c
-        is off, and by O c.
-        """
-        lead = self.leading
-        skewed = lead.skewed * sizes
-        first = (slack + skewed) / math.sqrt(float(lead.values[-1]))
-        other = skewed / math.sqrt(lead.least)
-        rounded = (len(lead.values) + 4) * UNIT * known
-        own = (2.0 * np.sqrt(known) + other) * other + rounded
-        between = (np.sqrt(known) + other) * first
-        between += other / math.sqrt(lead.least) * (1.0 + lead.skewed) * shorts
-        return np.asarray(own + 2.0 * between + first * first)
+def leading_columns(factor: FloatArray, count: int = BASIS_COLUMNS) -> FloatArray:
+    """Orthonormal columns that span nearly what the leading eigenvectors of L L' do."""
+    L, random = np.tril(factor), np.random.default_rng(0)
+    columns = random.normal(size=(len(L), min(count, len(L))))
+    for _ in range(BASIS_TURNS):
+        columns = np.linalg.qr(L @ (L.T @ columns))[0]
+    return columns
 
 
 def _norm_of_sizes(W: FloatArray) -> float:
@@ -315,7 +364,7 @@ def _norm_of_sizes(W: FloatArray) -> float:
     sizes = np.abs(W)
     v = np.ones(len(W))
     bound = math.inf
-    for _ in range(30):
+    for _ in range(NORM_TURNS):
         image = sizes.T @ (sizes @ v)
         bound = min(bound, float((image / v).max()))
         v = image / image.max() + 1e-12

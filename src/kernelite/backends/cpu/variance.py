@@ -23,6 +23,7 @@ from kernelite.backends.cpu.factors import (
     InverseFactor,
     ShortRest,
     deviation_bound,
+    leading_columns,
 )
 from kernelite.backends.cpu.fused_pointwise import Factor
 from kernelite.backends.cpu.panels import middle
@@ -38,16 +39,19 @@ __all__ = ["Covariances", "Variances"]
 VALUE_UNITS = 40.0  # that a kernel value errs by besides its kernel's word: amplitudes and sums
 STEP = 16  # eigenvectors come in such groups
 INVERTED = 0.25  # rows per training row after which an inverse has paid,
-DECOMPOSED = 12.0  # and eigenvectors
+SHORTENED = 2.0  # the same in single precision,
+DECOMPOSED = 24.0  # and eigenvectors
 MOST_INVERTED, MOST_DECOMPOSED = 8_192, 2_560  # training rows
-ROWS_PER_VARIANCE_TILE = 256
+FEWEST_SHORTENED = 256  # with fewer, other work is most of it
+ROWS_PER_VARIANCE_TILE = 96
 FEWEST_ROWS = 64  # of a call that eigenvectors are computed in: no single row waits for them
 WORTH = 0.9  # of the products with an inverse
-SINGLES = 0.6  # of these, where they are in single precision
+SINGLES = 0.65  # of these, where they are in single precision
+PRODUCTS = 1.8  # as long takes a multiply-add with eigenvectors
 DIGITS_LOST = 1e-6  # of a variance: an inverse that may be further off is not asked alone
-AGAIN = 40.0  # times as long takes a row that comes alone or with a few others
+AGAIN = 4.0  # times as long takes a row that comes alone or with a few others
 NEARBY = 4.0  # times the centers' radius: rows so near share one bound of kernel values
-SHORT_STEPS = (32, 48, 64, 96, 128, 192, 256)  # leading eigenvectors that may leave a short rest
+TRIED_CENTERS = 64  # where rows to try are too few
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,17 +201,16 @@ class Variances:
         self.spread = math.sqrt(n) * float(np.abs(self.posterior.weights).max(initial=0.0))
         self.inverse: InverseFactor | None = None
         self.quick: Eigenvectors | ShortRest | None = None
-        self._asked, self._inverted, self._decomposed = 0, n > MOST_INVERTED, n > MOST_DECOMPOSED
+        self._asked, self._inverted, self._shortened = 0, n > MOST_INVERTED, n > MOST_INVERTED
+        self._decomposed = n > MOST_DECOMPOSED
 
     def expects(self, count: int, *, proven: bool = False) -> bool:
         """Whether so many rows more make it worth while to see some of them: `expect`."""
         self._asked += count
         if self.covariances is None:
             return False
-        n = len(self.posterior.weights)
-        inverts = not self._inverted and (proven or self._asked >= INVERTED * n)
-        pays = self._asked >= DECOMPOSED * n and count >= FEWEST_ROWS
-        return inverts or (not self._decomposed and pays and self.tolerance is not None)
+        inverts = not self._inverted and (proven or self._pays(INVERTED))
+        return inverts or self._shortens() or self._decomposes(count)
 
     def expect(self, count: int, some: Sequence[FloatArray]) -> None:
         """Make ready what pays for so many rows, of which `some` are shown.
@@ -219,14 +222,38 @@ class Variances:
             Rows as each expansion sees them.
         """
         assert self.covariances is not None
+        factor, width = self.posterior.factor, self.covariances.width
         if not self._inverted:
             self._inverted = True
-            self.inverse = InverseFactor.of(self.posterior.factor, self.covariances.width)
-        pays = self._asked >= DECOMPOSED * len(self.posterior.weights) and count >= FEWEST_ROWS
-        if not self._decomposed and pays and self.tolerance is not None:
-            self._decomposed = True
-            if self.inverse is not None:
-                self.quick = self._chosen(some, self.inverse)
+            self.inverse = InverseFactor.of(factor, width)
+        shortens, decomposes = self._shortens(), self._decomposes(count)
+        self._shortened |= shortens
+        self._decomposed |= decomposes
+        if self.inverse is None or not (shortens or decomposes):
+            return
+        if len(some[0]) < FEWEST_ROWS:
+            n = len(factor)
+            few = slice(0, n, max(1, n // TRIED_CENTERS))
+            some = [centers[few] for centers in self.covariances.centers]
+        if shortens:
+            short = ShortRest.of(self.inverse, leading_columns(factor), factor)
+            if short is not None and self._cost(short, some) < WORTH:
+                self.quick = short
+        if decomposes:
+            self._choose_eigenvectors(some)
+
+    def _pays(self, rows: float) -> bool:
+        """Whether so many rows per training row have been asked."""
+        return self._asked >= rows * len(self.posterior.weights)
+
+    def _shortens(self) -> bool:
+        few = len(self.posterior.weights) < FEWEST_SHORTENED
+        pays = not self._shortened and not few and self._pays(SHORTENED)
+        return pays and self.tolerance is not None
+
+    def _decomposes(self, count: int) -> bool:
+        pays = not self._decomposed and self._pays(DECOMPOSED) and count >= FEWEST_ROWS
+        return pays and self.tolerance is not None
 
     def __call__(self, rows: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
         """Variances of shape (m,), and how far they may be off; infinite where nothing is known."""
@@ -286,33 +313,31 @@ class Variances:
         assert self.tolerance is not None
         return np.asarray(deviation_bound(variances, errors) <= self.tolerance)
 
-    def _chosen(
-        self, some: Sequence[FloatArray], inverse: InverseFactor
-    ) -> Eigenvectors | ShortRest | None:
-        """What makes products of rows like these cheapest; None if that is the inverse."""
+    def _choose_eigenvectors(self, some: Sequence[FloatArray]) -> None:
+        """Have products of rows like these with eigenvectors, if that is cheapest."""
         assert self.covariances is not None
-        factor, n = self.posterior.factor, len(self.posterior.weights)
-        every = Eigenvectors.all_of(factor, self.covariances.width)
+        n = len(self.posterior.weights)
+        every = Eigenvectors.all_of(self.posterior.factor, self.covariances.width)
         if every is None or n <= 2 * STEP:
-            return None
+            return
+        cheapest = WORTH if self.quick is None else self._cost(self.quick, some)
         X, moved = self._inputs(some)
         C, squares = X @ every.vectors, np.einsum("ij,ij->i", X, X)
-        best: Eigenvectors | ShortRest | None = None
-        cheapest = WORTH
+        best = 0
         for m in range(STEP, n // 2, STEP):
-            if 2.0 * m / n >= cheapest:
+            cost = PRODUCTS * 2.0 * m / n
+            if cost >= cheapest:
                 break
             found = every.leading(m).of_products(C[:, :m], squares, moved)
-            if (cost := 2.0 * m / n + self._unsettled(found)) < cheapest:
-                best, cheapest = every.leading(m), cost
-        for m in (step for step in SHORT_STEPS if step <= n // 8):
-            short = ShortRest.of(every.leading(m).kept(), inverse, factor)
-            if short is None:
-                break
-            found = short.squares(X.copy(), moved)
-            if (cost := 4.0 * m / n + SINGLES + self._unsettled(found)) < cheapest:
-                best, cheapest = short, cost
-        return best.kept() if isinstance(best, Eigenvectors) else best
+            if (cost := cost + self._unsettled(found)) < cheapest:
+                best, cheapest = m, cost
+        if best:
+            self.quick = every.leading(best).kept()
+
+    def _cost(self, short: Eigenvectors | ShortRest, some: Sequence[FloatArray]) -> float:
+        """Of rows like these in single precision, in the time of the inverse."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return SINGLES + self._unsettled(short.squares(*self._inputs(some)))
 
     def _unsettled(self, found: tuple[FloatArray, FloatArray]) -> float:
         """What rows cost that the inverse has to answer as well, in its own time for all."""

@@ -1,0 +1,226 @@
+"""Rows meet a lower triangle W: |W x|^2, or |G c + W y|^2 with c = B'x and y = x - B c.
+
+W lies in panels of as many of its lines as `panels` puts centers side by side, column by column as
+far as the diagonal reaches. Some rows y meet 64 columns of a panel at a time in registers, and
+these sums are added up in doubles, whatever the precision of W and y is. With the unit u of that
+precision, what is found for G c + W y is off, line by line, by no more than
+
+    (64 + 2) u |W| |y|,    and by 2^-53 times (n / 64 + 2) |W| |y| + (n / 64 + columns + 4) |G| |c|,
+
+where |.| are the sizes of all entries, n is their number in a line, and y is as it was rounded.
+B, G and c are doubles. Rows and panels of W stay in cache while they meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernelite.backends.cpu.kernels.compiling import (
+    Matrix,
+    OutVector,
+    Singles,
+    Vector,
+    cgutils,
+    helper,
+    instruction,
+    ir,
+    kernel,
+    types,
+)
+from kernelite.backends.cpu.kernels.exp2 import DOUBLE, PANEL_VECTORS, SINGLE, Code, Precision
+from kernelite.backends.cpu.kernels.panels import add_by_halves, row_products
+from kernelite.data.rows.inputs import FloatArray
+
+__all__ = [
+    "TRIANGLE_COLUMNS",
+    "double_squares",
+    "in_panels",
+    "panel_across",
+    "single_squares",
+    "triangle_panels",
+]
+
+TRIANGLE_COLUMNS = 64  # met at a time: a panel's part and those of the rows are in the L1 cache
+DOUBLES_AT_ONCE, SINGLES_AT_ONCE = 48, 96  # rows that meet all panels in turn: they are in the L2
+MANY = SINGLE.rows  # in registers at a time
+
+
+def triangle_panels(W: Any, precision: Precision, width: int) -> Any:
+    """A lower triangle in panels, flat, for rows of a width that is not below its own.
+
+    Examples
+    --------
+    >>> triangle_panels(np.eye(3), DOUBLE, 3).shape == (3 * DOUBLE.panel,)
+    True
+    """
+    panel, parts = precision.panel, []
+    for top in range(0, width, panel):
+        part = np.zeros((min(top + panel, width), panel), precision.dtype)
+        lines = np.tril(W[top : top + panel], top)[:, : len(part)].T
+        part[: lines.shape[0], : lines.shape[1]] = lines
+        parts.append(part.ravel())
+    return np.concatenate(parts)
+
+
+def in_panels(G: FloatArray, precision: Precision, width: int) -> FloatArray:
+    """Likewise a matrix of few columns, in doubles."""
+    lines, few = -(-width // precision.panel) * precision.panel, G.shape[1]
+    filled = np.zeros((lines, few))
+    filled[: len(G)] = G
+    panels = filled.reshape(lines // DOUBLE.panel, DOUBLE.panel, few)
+    return np.ascontiguousarray(panels.swapaxes(1, 2)).ravel()
+
+
+def panel_across(B: FloatArray, width: int) -> FloatArray:
+    """The transpose of a matrix of few columns in one panel: no more of them than that is wide."""
+    filled = np.zeros((width, DOUBLE.panel))
+    filled[: len(B), : B.shape[1]] = B
+    return filled.ravel()
+
+
+def _meeting(precision: Precision, rows: int) -> Callable[..., Any]:
+    """An instruction: out += panel . some columns of a few rows; addresses, steps in bytes."""
+    address, number = types.uintp, types.intp
+
+    @instruction(types.void(address, number, number, address, address, number))
+    def meet(
+        builder: Any, where: Any, step: Any, count: Any, panel: Any, out: Any, out_step: Any
+    ) -> None:
+        code, lanes = Code(builder, precision), precision.lanes
+        zero = [[code.all_lanes(0.0)] * PANEL_VECTORS for _ in range(rows)]
+        found = row_products(code, zero, where, step, count, panel)
+        wide = ir.VectorType(ir.DoubleType(), lanes)
+        for i, line in enumerate(found):
+            place = builder.add(out, builder.mul(out_step, out_step.type(i)))
+            for v, product in enumerate(line):
+                at = builder.add(place, place.type(8 * lanes * v))
+                pointer = builder.inttoptr(at, wide.as_pointer())
+                value = builder.load(product)
+                value = builder.fpext(value, wide) if precision.size == 4 else value
+                both = builder.fadd(builder.load(pointer, align=8), value)
+                builder.store(both, pointer, align=8)
+
+    return meet
+
+
+def _squaring(numbers: int) -> Callable[..., Any]:
+    """An instruction: each out += |v|^2 of so many doubles; addresses, and how many v there are."""
+    address, number = types.uintp, types.intp
+
+    @instruction(types.void(address, number, address))
+    def square(builder: Any, where: Any, count: Any, out: Any) -> None:
+        code, i64 = Code(builder, DOUBLE), count.type
+        with cgutils.for_range(builder, count) as loop:
+            at = builder.add(where, builder.mul(loop.index, i64(8 * numbers)))
+            vectors = code.vectors(at, numbers // DOUBLE.lanes)
+            total = code.variable()
+            add_by_halves(code, [builder.fmul(one, one) for one in vectors], total)
+            place = builder.add(out, builder.mul(loop.index, i64(8)))
+            pointer = builder.inttoptr(place, ir.DoubleType().as_pointer())
+            found = code.total(builder.load(total))
+            builder.store(builder.fadd(builder.load(pointer, align=8), found), pointer, align=8)
+
+    return square
+
+
+def _adding(precision: Precision) -> Any:
+    """A function: v += panel . y of some rows, by their addresses; says where the panel ends."""
+    several, one = _meeting(precision, MANY), _meeting(precision, 1)
+    size, line = precision.size, precision.size * precision.panel
+
+    @helper
+    def add(y: Any, step: int, count: int, columns: int, panel: Any, v: Any, v_step: int) -> Any:
+        whole = count // MANY * MANY
+        for left in range(0, columns, TRIANGLE_COLUMNS):
+            some = min(TRIANGLE_COLUMNS, columns - left)
+            for i in range(0, whole, MANY):
+                here, there = np.uintp(i * step + size * left), np.uintp(i * v_step)
+                several(y + here, step, some, panel, v + there, v_step)
+            for i in range(whole, count):
+                here, there = np.uintp(i * step + size * left), np.uintp(i * v_step)
+                one(y + here, step, some, panel, v + there, v_step)
+            panel += np.uintp(line * some)
+        return panel
+
+    return add
+
+
+_add_doubles, _add_singles = _adding(DOUBLE), _adding(SINGLE)
+_square_doubles, _square_singles = _squaring(DOUBLE.panel), _squaring(SINGLE.panel)
+DOUBLE_PANEL, SINGLE_PANEL = DOUBLE.panel, SINGLE.panel
+
+
+@kernel()
+def double_squares(rows: Matrix, W: Vector, out: OutVector) -> None:
+    """|W x|^2 of each row (m, width) into out (m,)."""
+    m, width = rows.shape
+    room = np.empty((min(DOUBLES_AT_ONCE, m), DOUBLE_PANEL))
+    v, v_step = np.uintp(room.ctypes.data), 8 * DOUBLE_PANEL
+    for first in range(0, m, DOUBLES_AT_ONCE):
+        count = min(DOUBLES_AT_ONCE, m - first)
+        x = np.uintp(rows.ctypes.data) + np.uintp(8 * first * width)
+        panel, found = np.uintp(W.ctypes.data), np.uintp(out.ctypes.data) + np.uintp(8 * first)
+        out[first : first + count] = 0.0
+        for top in range(0, width, DOUBLE_PANEL):
+            room[:count] = 0.0
+            end = min(top + DOUBLE_PANEL, width)
+            panel = _add_doubles(x, 8 * width, count, end, panel, v, v_step)
+            _square_doubles(v, count, found)
+
+
+@kernel()
+def single_squares(
+    rows: Matrix,
+    few: int,
+    across: Vector,
+    B: Vector,
+    G: Vector,
+    W: Singles,
+    out: OutVector,
+    rests: OutVector,
+    shares: OutVector,
+) -> None:
+    """|G c + W y|^2 of each row into out (m,), |y|^2 into rests, |c|^2 into shares.
+
+    c is B'x, and y what it leaves of x. B of `few` columns comes as one panel of its transpose,
+    and in panels, as G does.
+    """
+    m, width = rows.shape
+    tall = min(SINGLES_AT_ONCE, m)
+    y = np.empty((tall, width), np.float32)
+    own, room = np.empty((tall, DOUBLE_PANEL)), np.empty((tall, SINGLE_PANEL))
+    part = np.empty((tall, DOUBLE_PANEL))
+    c, v = np.uintp(own.ctypes.data), np.uintp(room.ctypes.data)
+    t, short = np.uintp(part.ctypes.data), np.uintp(y.ctypes.data)
+    step, v_step, y_step = 8 * DOUBLE_PANEL, 8 * SINGLE_PANEL, 4 * width
+    for first in range(0, m, SINGLES_AT_ONCE):
+        count = min(SINGLES_AT_ONCE, m - first)
+        last, far = first + count, np.uintp(8 * first)
+        out[first:last] = 0.0
+        rests[first:last] = 0.0
+        shares[first:last] = 0.0
+        own[:count] = 0.0
+        x = np.uintp(rows.ctypes.data) + np.uintp(8 * first * width)
+        _add_doubles(x, 8 * width, count, width, np.uintp(across.ctypes.data), c, step)
+        _square_doubles(c, count, np.uintp(shares.ctypes.data) + far)
+        panel = np.uintp(B.ctypes.data)
+        for top in range(0, width, DOUBLE_PANEL):
+            part[:count] = 0.0
+            panel = _add_doubles(c, step, count, few, panel, t, step)
+            for i in range(count):
+                for j in range(min(DOUBLE_PANEL, width - top)):
+                    part[i, j] = rows[first + i, top + j] - part[i, j]
+                    y[i, top + j] = part[i, j]
+            _square_doubles(t, count, np.uintp(rests.ctypes.data) + far)
+        panel, own_panel = np.uintp(W.ctypes.data), np.uintp(G.ctypes.data)
+        for top in range(0, width, SINGLE_PANEL):
+            room[:count] = 0.0
+            for half in range(0, SINGLE_PANEL, DOUBLE_PANEL):
+                there = v + np.uintp(8 * half)
+                own_panel = _add_doubles(c, step, count, few, own_panel, there, v_step)
+            end = min(top + SINGLE_PANEL, width)
+            panel = _add_singles(short, y_step, count, end, panel, v, v_step)
+            _square_singles(v, count, np.uintp(out.ctypes.data) + far)

@@ -1,0 +1,90 @@
+"""Rows meet triangles: as products of NumPy do, and off by no more than is said, in exact sums."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from kernelite.backends.cpu.kernels.exp2 import DOUBLE, SINGLE
+from kernelite.backends.cpu.kernels.triangle import (
+    DOUBLES_AT_ONCE,
+    SINGLES_AT_ONCE,
+    TRIANGLE_COLUMNS,
+    double_squares,
+    in_panels,
+    panel_across,
+    single_squares,
+    triangle_panels,
+)
+from kernelite.series.rounding import SINGLE_UNIT, UNIT
+
+SIZES = [1, 5, DOUBLE.panel, DOUBLE.panel + 1, SINGLE.panel, SINGLE.panel + 1, 150]
+
+
+def doubles(W: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """|W x|^2 by the kernel."""
+    found = np.full(len(X), np.nan)
+    double_squares(X, triangle_panels(W, DOUBLE, X.shape[1]), found)
+    return found
+
+
+def singles(
+    W: np.ndarray, B: np.ndarray, G: np.ndarray, X: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """|G c + W y|^2, |y|^2 and |c|^2 by the kernel."""
+    width = X.shape[1]
+    found = np.full((3, len(X)), np.nan)
+    single_squares(
+        *(X, B.shape[1], panel_across(B, width), in_panels(B, DOUBLE, width)),
+        *(in_panels(G, SINGLE, width), triangle_panels(W, SINGLE, width), *found),
+    )
+    return tuple(found)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("m", [1, 2, 7, DOUBLES_AT_ONCE + 1, SINGLES_AT_ONCE + 13])
+@pytest.mark.parametrize("beyond", [0, 3])
+def test_squares_are_those_of_numpy(n: int, m: int, beyond: int) -> None:
+    rng = np.random.default_rng([n, m])
+    W, X = np.tril(rng.normal(size=(n, n))), np.zeros((m, n + beyond))
+    X[:, :n] = rng.normal(size=(m, n))
+    np.testing.assert_allclose(doubles(W, X), ((X[:, :n] @ W.T) ** 2).sum(axis=1), rtol=1e-12)
+    for few in (0, 1, 6, DOUBLE.panel):
+        B, G = rng.normal(size=(n, few)) / n, rng.normal(size=(n, few))
+        C = X[:, :n] @ B
+        Y = X[:, :n] - C @ B.T
+        found, rests, shares = singles(W, B, G, X)
+        np.testing.assert_allclose(found, ((C @ G.T + Y @ W.T) ** 2).sum(axis=1), rtol=1e-3)
+        np.testing.assert_allclose(rests, (Y**2).sum(axis=1), rtol=1e-11)
+        np.testing.assert_allclose(shares, (C**2).sum(axis=1), rtol=1e-11, atol=1e-300)
+
+
+def test_what_is_above_the_diagonal_is_not_seen() -> None:
+    W = np.random.default_rng(0).normal(size=(40, 40))
+    X = np.random.default_rng(1).normal(size=(3, 40))
+    np.testing.assert_array_equal(doubles(W, X), doubles(np.tril(W), X))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_products_err_by_no_more_than_is_said(seed: int) -> None:
+    """Terms of all sizes that cancel: each line of W x has its own |W| |x|; in exact arithmetic."""
+    rng = np.random.default_rng(seed)
+    n = 200
+    W = np.tril(rng.normal(size=(n, n)) * 10.0 ** rng.uniform(-3, 3, (n, n)))
+    x = rng.normal(size=n) * 10.0 ** rng.uniform(-2, 2, n)
+    W, x = W.astype(np.float32).astype(np.float64), x.astype(np.float32).astype(np.float64)
+    W[:, 1::2] = -(x[::2] * W[:, ::2] / x[1::2]).astype(np.float32)
+    W = np.tril(W)
+    nothing = np.zeros((n, 0))
+    for i in (0, 3, 63, 64, 130, 199):
+        line = np.zeros((n, n))
+        line[i] = W[i]
+        terms = [Fraction(w) * Fraction(z) for w, z in zip(W[i].tolist(), x.tolist())]
+        truth, size = abs(float(sum(terms))), float(sum(map(abs, terms)))
+        off = abs(math.sqrt(doubles(line, x[None])[0]) - truth)
+        assert off <= (TRIANGLE_COLUMNS + n / TRIANGLE_COLUMNS + 6) * UNIT * size
+        off = abs(math.sqrt(singles(line, nothing, nothing, x[None])[0][0]) - truth)
+        assert off <= (TRIANGLE_COLUMNS + 2) * SINGLE_UNIT * size
