@@ -1,4 +1,7 @@
-"""Coupled probabilities in one compiled loop; `machine.heads.coupling` has the definition."""
+"""Probabilities of pairs, and coupled ones, in compiled loops.
+
+`machine.heads.coupling` has the definitions.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,29 @@ import numpy as np
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.heads.coupling import couple, most_rounds, rounding
+from kernelite.machine.heads.coupling import couple, most_rounds, pair_probabilities, rounding
 
-__all__ = ["couple_rows"]
+__all__ = ["chances_of_pairs", "couple_rows"]
 
 LEAST_COUPLED_ROWS = 256  # that are worth a thread
+PAIRS_PER_THREAD = 1 << 14  # some twenty microseconds
+
+
+def chances_of_pairs(scores: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    """As `pair_probabilities`.
+
+    Examples
+    --------
+    >>> chances_of_pairs(np.array([[0.0, 1.0]]), np.array([-1.0, 2.0]), np.zeros(2)).round(2)
+    array([[0.5 , 0.12]])
+    """
+    from kernelite.backends.cpu.kernels.coupling import pair_chances
+
+    if not (jit_available() and isinstance(scores, np.ndarray)):
+        return pair_probabilities(scores, a, b)
+    first, least = np.empty(scores.shape), max(1, PAIRS_PER_THREAD // len(a))
+    share_rows(pair_chances, len(scores), least, np.ascontiguousarray(scores), a, b, first)
+    return first
 
 
 def couple_rows(

@@ -10,10 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.backends.cpu.kernels.compiling import Matrix, OutMatrix, helper, kernel
-from kernelite.machine.heads.coupling import MOST_APART, MOST_MOVED, STOP
+from kernelite.backends.cpu.kernels.compiling import (
+    Matrix,
+    OutMatrix,
+    Vector,
+    helper,
+    kernel,
+)
+from kernelite.backends.cpu.kernels.exp import exp_nonpositive
+from kernelite.machine.heads.coupling import LIMITS, MOST_APART, MOST_MOVED, STOP
 
-__all__ = ["COUPLED_ROWS", "coupled"]
+__all__ = ["COUPLED_ROWS", "coupled", "pair_chances"]
 
 COUPLED_ROWS = 32  # of a block
 GROWN = 1.0 + 2.0**-40
@@ -240,6 +247,19 @@ def _follow(
             for w in range(wide):
                 kept = y[i, w] if good[w] else h[t, i, w]
                 h[t, i, w] = h[i, t, w] = kept
+
+
+@kernel(by_row=("scores", "first"))
+def pair_chances(scores: Matrix, a: Vector, b: Vector, first: OutMatrix) -> None:
+    """As `machine.heads.coupling.pair_probabilities`, within the same 4 u."""
+    low, high = LIMITS
+    for i in range(len(scores)):
+        for j in range(len(a)):
+            t = scores[i, j] * a[j] + b[j]
+            small = exp_nonpositive(-abs(t))
+            r = (small if t >= 0.0 else 1.0) / (1.0 + small)
+            r = low if r < low else r
+            first[i, j] = high if r > high else r
 
 
 @kernel(by_row=("first", "moved", "out", "errors"))
