@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.backends.cpu.kernels.coupling import couple_rows
+from kernelite.backends.cpu.coupling import chances_of_pairs, couple_rows
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, LinearHead
 from kernelite.machine.heads.base import Head
@@ -95,7 +95,7 @@ def _platt(
 
     by_loop = coupled and rng.random() < 0.5
     name = f"coupled, {K} classes" if coupled else "platt"
-    return name, head.coupled_by(couple_rows) if by_loop else head, truth
+    return name, head.coupled_by(couple_rows, chances_of_pairs) if by_loop else head, truth
 
 
 def _logistic(K: int) -> tuple[str, Head, Truth]:

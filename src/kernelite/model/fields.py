@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.backends.cpu.judging import decisions_of
 from kernelite.backends.cpu.one_pass import Finish, labels_of
 from kernelite.backends.cpu.runner import Runner
 from kernelite.data.rows.inputs import FloatArray
@@ -234,15 +235,20 @@ class ModelFields:
         return labels_of(self.head)
 
     @cached_property
+    def _decisions(self) -> Finish:
+        """What makes decision values of scores."""
+        return decisions_of(self.head)
+
+    @cached_property
     def _for_decisions(self) -> Criterion:
         return decision_criterion(self.head, self.tolerance, self.score_tolerance)
 
     @cached_property
     def _of_probabilities(self) -> Head:
         """The head, with the compiled loop where it couples pairs of classes."""
-        from kernelite.backends.cpu.kernels.coupling import couple_rows
+        from kernelite.backends.cpu.coupling import chances_of_pairs, couple_rows
 
-        return self.head.coupled_by(couple_rows)
+        return self.head.coupled_by(couple_rows, chances_of_pairs)
 
     @cached_property
     def _for_probabilities(self) -> Criterion:

@@ -257,7 +257,7 @@ def _each(
 def _block(latent: LatentVariance) -> int:
     """Rows that a thread takes at a time."""
     most = latent.posterior.block()
-    return min(most, MOST_MOMENT_ROWS) if thread_count() > 1 else most
+    return min(most, MOST_MOMENT_ROWS_PER_THREAD) if thread_count() > 1 else most
 
 
 def variances_of(model: ModelFields) -> Variances:

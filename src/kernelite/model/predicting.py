@@ -161,7 +161,7 @@ class Predicting(ScikitLearnContract):
         `predict`. With "exact", to rounding. With "calibrated" and "none", the form's; so are those
         of files written before version 3, with their labels proven. `error_bound` bounds them.
         """
-        return answer(self, X, self.head.decision, self._for_decisions, on_invalid, beyond)[0]
+        return answer(self, X, self._decisions, self._for_decisions, on_invalid, beyond)[0]
 
     @offered
     def predict_proba(
@@ -316,6 +316,8 @@ def _answer_tensor(
         raise InputError("`beyond` goes with rows in host memory; bring `X` there by `X.cpu()`.")
     if finish is model._labels:
         finish = model.head.predict
+    elif finish is model._decisions:
+        finish = model.head.decision
     return answer_there(model, X, finish, criterion, on_invalid)
 
 

@@ -218,13 +218,20 @@ class Cascade:
             else:
                 if found.sq_norms is not None and not found.sq_norms[0] < np.inf:
                     return None
-                good = _settles(criterion, found) and (
+                good = self._settles(criterion, found) and (
                     first is None or stage.accepts_all or _tighter(found, first)[0]
                 )
             if good:
                 return found, number
             first = found if first is None else first
         return None
+
+    def _settles(self, criterion: Criterion, found: Bounded) -> bool:
+        """Whether a criterion accepts one row; of one output without arrays, which take longer."""
+        rule, bounds = criterion.rule, found.bounds
+        if rule is None or found.scores.size > 1 or not isinstance(bounds, np.ndarray):
+            return not self.judge(criterion, found, np.inf).n_open
+        return rule.settles(found.scores.item(), bounds.item())
 
     @cached_property
     def _final(self) -> int:
@@ -333,14 +340,6 @@ class Cascade:
     def names(self) -> Sequence[str]:
         """What statistics call the stages."""
         return [stage.name for stage in self.stages]
-
-
-def _settles(criterion: Criterion, found: Bounded) -> bool:
-    """Whether a criterion accepts one row; of one output without arrays, which take longer."""
-    rule, bounds = criterion.rule, found.bounds
-    if rule is None or found.scores.size > 1 or not isinstance(bounds, np.ndarray):
-        return bool(holds(criterion, found)[0])
-    return rule.settles(found.scores.item(), bounds.item())
 
 
 def _put(

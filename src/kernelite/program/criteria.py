@@ -47,9 +47,9 @@ class Rule(NamedTuple):
 
     A row is settled if all of this holds, as far as it is asked:
 
-    - |score - threshold| > bound (`by_bound`), of the one score that there is;
+    - |score - threshold| > bound (`by_bound`), of every score that there is;
     - |score - threshold| > margin, if that is not negative;
-    - every bound is at most its tolerance, if that has any entries.
+    - every bound is at most its tolerance, if that has any entries; one may do for all.
     """
 
     by_bound: bool
@@ -107,6 +107,11 @@ class Criterion:
         return None
 
     @property
+    def enough(self) -> Rule | None:
+        """Numbers that settle a row, though the criterion may settle more; None: there are none."""
+        return self.rule
+
+    @property
     def sufficient_bounds(self) -> FloatArray | None:
         """Bounds of shape (k,) which settle a row whatever its scores; None where scores matter."""
         return None
@@ -140,6 +145,13 @@ class SameAnswer(Criterion):
         if sign is None or self.method not in ("predict", "decision_function"):
             return None
         return Rule(True, sign.threshold, -1.0, NO_TOLERANCE)
+
+    @cached_property
+    def enough(self) -> Rule | None:
+        """The sign of every pair, where it tells."""
+        if self.rule is None and self.head.told_by_pairs(self.method):
+            return Rule(True, 0.0, -1.0, NO_TOLERANCE)
+        return self.rule
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
@@ -213,6 +225,12 @@ class Close(Criterion):
     def asks_values(self) -> bool:
         """Yes."""
         return True
+
+    @cached_property
+    def enough(self) -> Rule | None:
+        """Where every pair's sign and a bound suffice."""
+        limit = self.head.limit_by_pairs(self.method, self.tolerance)
+        return None if limit is None else Rule(True, 0.0, -1.0, np.array([limit]))
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
@@ -289,10 +307,12 @@ class And(Criterion):
     @cached_property
     def rule(self) -> Rule | None:
         """A proven sign and a tolerance."""
-        sign, values = self.first.rule, self.second.rule
-        if sign is None or values is None or not sign.by_bound or values.by_bound:
-            return None
-        return sign._replace(tolerance=values.tolerance) if values.margin < 0.0 else None
+        return _both(self.first.rule, self.second.rule)
+
+    @cached_property
+    def enough(self) -> Rule | None:
+        """Likewise."""
+        return _both(self.first.enough, self.second.enough)
 
     @property
     def value_bounds(self) -> FloatArray | None:
@@ -307,6 +327,14 @@ class And(Criterion):
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
         return self.first(scores, bounds) & self.second(scores, bounds)
+
+
+def _both(sign: Rule | None, values: Rule | None) -> Rule | None:
+    """What a rule of signs and one of values ask together; None where that is no rule."""
+    if sign is None or values is None or not sign.by_bound or values.margin >= 0.0:
+        return None
+    alike = not values.by_bound or values.threshold == sign.threshold
+    return sign._replace(tolerance=values.tolerance) if alike else None
 
 
 never = Never()

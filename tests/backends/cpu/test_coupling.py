@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from kernelite.backends.cpu.kernels import coupling
-from kernelite.backends.cpu.kernels.coupling import couple_rows
-from kernelite.machine.heads.coupling import LIMITS, couple
+from kernelite.backends.cpu import coupling
+from kernelite.backends.cpu.coupling import chances_of_pairs, couple_rows
+from kernelite.machine.heads.coupling import LIMITS, couple, pair_probabilities
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7, 20])
@@ -47,3 +47,24 @@ def test_without_kernels_the_definition_answers(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(coupling, "jit_available", lambda: False)
     first = np.array([[0.9, 0.8, 0.5]])
     np.testing.assert_array_equal(couple_rows(first, 3)[0], couple(first, 3, None)[0])
+
+
+def test_chances_of_pairs_are_those_of_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    awkward = [0.0, -0.0, 5e-324, 1e308, -1e308, np.inf, -np.inf, np.nan, 700.0, -745.0, 1e-9]
+    a, b = np.append(-(10.0 ** rng.uniform(-3, 3, 5)), 0.0), 3.0 * rng.normal(size=6)
+    scores = rng.normal(size=(900, 6)) * 10.0 ** rng.uniform(-3, 3, (900, 1))
+    scores[: len(awkward)] = np.array(awkward)[:, None]
+    for given in (scores, scores[:1], scores[:0], np.asfortranarray(scores)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            found, twin = chances_of_pairs(given, a, b), pair_probabilities(given, a, b)
+            # Either errs by 4 u of itself, and by 2 u of each term of its exponent.
+            exponents = 2.0**-51 * (np.abs(given * a) + np.abs(b))
+        room = (2.0**-50 + np.minimum(exponents, 1.0)) * twin
+        known = np.isfinite(twin)
+        np.testing.assert_array_equal(known, np.isfinite(found))
+        assert (np.abs(found - twin)[known] <= room[known]).all()
+    monkeypatch.setattr(coupling, "jit_available", lambda: False)
+    np.testing.assert_array_equal(
+        chances_of_pairs(scores[20:], a, b), pair_probabilities(scores[20:], a, b)
+    )

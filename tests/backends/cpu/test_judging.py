@@ -7,15 +7,16 @@ import pytest
 
 import kernelite as kl
 from kernelite.backends.cpu.exact import ExactEngine
-from kernelite.backends.cpu.judging import judge
+from kernelite.backends.cpu.judging import decisions_of, judge
 from kernelite.backends.cpu.kernels.providers import jit_available
 from kernelite.backends.cpu.one_pass import labels_of
 from kernelite.backends.cpu.outside import Damped, OutsideRows
 from kernelite.machine.heads import ClassifierHead, Head, LinearHead, OutlierHead
 from kernelite.program.bounded import Bounded, Factored, spelled_out
-from kernelite.program.cascade import judged
+from kernelite.program.cascade import holds, judged
 from kernelite.program.criteria import (
     And,
+    Close,
     Criterion,
     LabelMargin,
     Margin,
@@ -203,3 +204,55 @@ def test_damping_is_its_definition(k: int, bounded: bool) -> None:
         np.testing.assert_allclose(got[1], expected[1], rtol=1e-12)
     else:
         assert got[1] is expected[1] is None
+
+
+SEVERAL: dict[str, Head] = {
+    "ovr": ClassifierHead(np.arange(4), shape="ovr"),
+    "ovo": ClassifierHead(np.arange(4)),
+    "ties broken": ClassifierHead(np.arange(4), break_ties=True, shape="ovr"),
+    "by probability": ClassifierHead(
+        np.arange(4), platt_a=-np.ones(6), platt_b=np.zeros(6), labels_by_probability=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("rows", [1, 3, 500])
+def test_several_scores_are_settled_as_the_criterion_says(name: str, rows: int) -> None:
+    head, rng = SEVERAL[name], np.random.default_rng(rows)
+    same = SameAnswer(head, "decision_function")
+    asked = [
+        *(same, SameAnswer(head), Proven(SameAnswer(head)), Within(np.full(6, 0.2))),
+        *(And(same, Within(np.full(6, 0.2))), And(same, Close(head, "decision_function", 0.3))),
+    ]
+    assert (asked[-1].enough is not None) == (name in ("ovr", "ties broken"))
+    for size in (1e-3, 0.1, 1.0):
+        scores = rng.choice([0.0, -1.0, 1.0], (rows, 6)) + size * rng.normal(size=(rows, 6))
+        bounds = size * rng.random((rows, 6))
+        bounds[::7, 2], scores[::5, 1], scores[1::9, 3] = np.inf, np.nan, -0.0
+        factored = Factored(size * rng.random(rows), rng.random(6), np.full(6, 1e-9))
+        for own in (bounds, factored):
+            given = Bounded(scores, own, rng.random(rows))
+            for criterion in asked:
+                with np.errstate(invalid="ignore"):
+                    expected, got = judged(criterion, given, 0.5), judge(criterion, given, 0.5)
+                    settled = holds(criterion, given._replace(bounds=spelled_out(own)))
+                np.testing.assert_array_equal(got.rows, expected.rows)
+                np.testing.assert_array_equal(got.rows, settled)
+                assert (got.n_open, got.outside) == (expected.n_open, expected.outside)
+
+
+@pytest.mark.parametrize("classes", [3, 4, 7, 20])
+def test_votes_are_those_of_the_head(classes: int) -> None:
+    rng = np.random.default_rng(classes)
+    head = ClassifierHead(np.arange(classes), shape="ovr")
+    decisions = decisions_of(head)
+    assert decisions != head.decision
+    for rows in (0, 1, 40, 3000):
+        scores = rng.normal(size=(rows, head.n_scores))
+        scores[::3] = rng.choice([*AWKWARD[:-3], 1e300, 0.5], scores[::3].shape)
+        for given in (scores, np.asfortranarray(scores)):
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(decisions(given), head.decision(scores))
+    for other in (ClassifierHead(np.arange(classes)), HEADS["first positive"]):
+        assert decisions_of(other) == other.decision

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import share_rows
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FLOAT64, FloatArray
 from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel, PolynomialKernel, Reach
@@ -55,6 +55,9 @@ CANCELLATION = 1e-9  # relative error of a kernel value from which differences a
 UNDERFLOWS = 800.0  # gamma |x - z|^2 from which a kernel value is zero
 SURELY = 1e-9  # more than any norm errs by, relatively,
 LOST = 1e-150  # and absolutely, by squares that underflow
+SPELLED_ROWS = 64  # up to which every output's bound is told: calls take longer than numbers
+SLOPE = 5  # where `ExactRounding.numbers` has what grows with the length of products
+ONE, NOTHING = np.ones(1), np.zeros(1)
 
 Length: TypeAlias = "int | FloatArray"
 
@@ -116,34 +119,43 @@ class ExactRounding:
     ) -> FloatArray | Factored:
         """As `bounds`, and rows far from all centers get the intercept for their scores.
 
-        One output's take one pass of a kernel.
+        They take one pass of a kernel; of many rows and outputs, one number per row is told.
         """
         if self._numbers is not None and isinstance(length, int) and scores.flags.c_contiguous:
             from kernelite.backends.cpu.kernels.judging import ROWS_PER_THREAD, bound_rows
 
-            bounds, (numbers, slope) = np.empty((len(squares), 1)), self._numbers
+            m, numbers, (factors, constant, intercept) = len(squares), self._numbers, self._outputs
+            spelled = len(factors) == 1 or m <= SPELLED_ROWS
+            bounds = np.empty((m, len(factors) if spelled else 1))
             if length != self.length:
                 numbers = numbers.copy()
-                numbers[slope] = 3.0 * length + 24.0
-            intercept = float(self.expansion.intercept[0])
+                numbers[SLOPE] = 3.0 * length + 24.0
             share_rows(
-                *(bound_rows, len(squares), ROWS_PER_THREAD),
-                *(squares, numbers, intercept, scores, bounds),
+                *(bound_rows, m, ROWS_PER_THREAD, squares, numbers),
+                *((factors, constant) if spelled else (ONE, NOTHING)),
+                *(intercept, scores, bounds),
             )
-            return bounds
+            return bounds if spelled else Factored(bounds[:, 0], factors, constant)
         far = self.far(squares)
         if far.any():
             scores[far] = self.expansion.intercept
         return self.bounds(squares, length)
 
     @cached_property
-    def _numbers(self) -> tuple[FloatArray, int] | None:
-        """What the kernel of one output takes, and where its slope is; None: it cannot serve."""
+    def _numbers(self) -> FloatArray | None:
+        """What the kernel takes of a row's |u|^2; None: it cannot serve."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            several = self.expansion.n_outputs > 1 or not np.isfinite(self.constant).all()
-        if several or self.polynomial or self.by_differences or not jit_available():
+            known = bool(np.isfinite(self.constant).all())
+        if not known or self.polynomial or self.by_differences or not jit_available():
             return None
-        return self.numbers(), 5
+        return self.numbers()
+
+    @cached_property
+    def _outputs(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What it takes of each output: the factor of the row's number, constant, intercept."""
+        each = SAFETY * UNIT * self.weight, self.constant, self.expansion.intercept
+        factors, constant, intercept = (one.view(FLOAT64) for one in each)
+        return factors, constant, intercept
 
     def numbers(self) -> FloatArray:
         """What kernels make the bound of the first output of, by products: shape (10,)."""

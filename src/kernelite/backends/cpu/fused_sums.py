@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from kernelite.backends.cpu.exact_rounding import ExactRounding
 from kernelite.backends.cpu.panels import BLOCK_PANELS, Layout, Panels, aligned, error_terms
 from kernelite.backends.cpu.threads import share_out, share_rows
-from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse
+from kernelite.data.rows.inputs import FLOAT64, FloatArray, Rows, dense_block, is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
 from kernelite.series.rounding import LOST_TERMS, SAFETY, SINGLE_UNIT, UNIT
@@ -267,7 +267,7 @@ class FusedValues:
             np.array(columns, dtype=np.int64),
             aligned(weights),
             np.ascontiguousarray(sides, dtype=np.int64),
-            np.ascontiguousarray(expansion.intercept, dtype=np.float64),
+            np.ascontiguousarray(expansion.intercept, dtype=np.float64).view(FLOAT64),
         )
 
     def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:

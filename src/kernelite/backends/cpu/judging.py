@@ -1,4 +1,4 @@
-"""Which rows are settled, in one pass of a kernel.
+"""Which rows are settled, and decision values from votes, in one pass of a kernel each.
 
 In: a criterion and what a stage found. NumPy's own way, `program.cascade.judged`, takes several
 passes on one thread, and lets go of the interpreter's lock in each.
@@ -9,14 +9,36 @@ from __future__ import annotations
 import numpy as np
 
 from kernelite.backends.cpu.kernels.compiling import jit_available
+from kernelite.backends.cpu.one_pass import Finish
 from kernelite.backends.cpu.threads import share_rows
+from kernelite.data.rows.inputs import FloatArray
+from kernelite.machine.heads import Head
+from kernelite.machine.pairs import n_classes
 from kernelite.program.bounded import Bounded, Factored, Settled, spelled_out
-from kernelite.program.cascade import Judge, judged
+from kernelite.program.cascade import Judge, holds, judged
 from kernelite.program.criteria import Criterion
 
-__all__ = ["judge", "judge_here"]
+__all__ = ["decisions_of", "judge", "judge_here"]
 
+ROWS_OF_VOTES = 1 << 13  # that are worth a thread
 _NO_BOUNDS, _NO_SQUARES = np.empty((0, 1)), np.empty(0)
+
+
+def decisions_of(head: Head) -> Finish:
+    """The head's `decision`; by a kernel where that is votes of pairs and their squashed sums."""
+    return _votes if head.votes_of_pairs and jit_available() else head.decision
+
+
+def _votes(scores: FloatArray) -> FloatArray:
+    """As `pairwise.ovr_scores`, to the bit."""
+    from kernelite.backends.cpu.kernels.judging import vote_rows
+
+    m, k = scores.shape
+    K = n_classes(k)
+    assert K is not None
+    out = np.empty((m, K))
+    share_rows(vote_rows, m, ROWS_OF_VOTES, np.ascontiguousarray(scores), out)
+    return out
 
 
 def judge_here() -> Judge:
@@ -27,26 +49,29 @@ def judge_here() -> Judge:
 def judge(criterion: Criterion, found: Bounded, farthest: float) -> Settled:
     """As `judged`, by a kernel where the criterion can be told in numbers."""
     scores, bounds = found.scores, found.bounds
-    rule = (criterion.on_scores if bounds is None else criterion).rule
+    asked = criterion.on_scores if bounds is None else criterion
+    rule = asked.enough
     if rule is None or (bounds is None and rule.margin < 0.0):
         return judged(criterion, found, farthest)
     if isinstance(bounds, Factored):
-        if scores.shape[1] > 1:
+        if scores.shape[1] > 1 and not rule.by_bound:  # one number per row is enough
             return judged(criterion, found, farthest)
         bounds = spelled_out(bounds)
     from kernelite.backends.cpu.kernels import judging
 
     squares, m = found.sq_norms, len(scores)
     settled, counts = np.empty(m, dtype=np.bool_), np.zeros(3, dtype=np.int64)
-    tolerance, by_bound = rule.tolerance, rule.by_bound and bounds is not None
-    if 0 < len(tolerance) < scores.shape[1]:
-        tolerance = np.broadcast_to(tolerance, scores.shape[1]).copy()
+    by_bound = rule.by_bound and bounds is not None
     share_rows(
         *(judging.settle_rows, m, judging.ROWS_PER_THREAD, scores),
         *(_NO_BOUNDS if bounds is None else bounds, _NO_SQUARES if squares is None else squares),
-        *(tolerance, by_bound, rule.threshold, -1.0 if by_bound else rule.margin),
+        *(rule.tolerance, by_bound, rule.threshold, -1.0 if by_bound else rule.margin),
         *(farthest, settled, counts),
     )
     n_open, outside, unknown = counts.tolist()
+    if n_open and asked.rule is None:  # the criterion itself may settle more
+        still = np.flatnonzero(~settled)
+        settled[still] = holds(criterion, found.rows(still))
+        n_open = len(settled) - int(np.count_nonzero(settled))
     known = squares is not None or (bounds is not None and found.finite_if_bounded)
     return Settled(settled, n_open, outside if farthest < np.inf else 0, known and not unknown)

@@ -133,6 +133,11 @@ class Head:
         return False
 
     @property
+    def votes_of_pairs(self) -> bool:
+        """Whether `decision` is scikit-learn's "ovr": votes of pairs and their squashed sums."""
+        return False
+
+    @property
     def scores_are_pairs(self) -> bool:
         """Whether there is a score per pair of `classes`: (0, 1), (0, 2), ..., (K - 2, K - 1)."""
         return False
@@ -174,8 +179,8 @@ class Head:
         """Class probabilities of shape (m, K)."""
         raise InputError("this model has no probabilities.")
 
-    def coupled_by(self, coupling: Callable[..., Any]) -> Head:
-        """The same, where something else couples pairs of classes, if any are coupled."""
+    def coupled_by(self, coupling: Callable[..., Any], chances: Callable[..., Any]) -> Head:
+        """The same, where others give the chances of pairs of classes, and couple them."""
         return self
 
     def transform(self, scores: FloatArray) -> FloatArray:
@@ -278,6 +283,14 @@ class Head:
     def bounds_for(self, method: str, tolerance: Any) -> FloatArray:
         """Bounds of the scores, shape (k,), which keep answers within a tolerance."""
         return tolerance
+
+    def told_by_pairs(self, method: str) -> bool:
+        """Whether the sign of every score, once proven, is enough for `same_answer`."""
+        return False
+
+    def limit_by_pairs(self, method: str, tolerance: FloatArray | float) -> float | None:
+        """The bound of every score that is enough for `within`, once their signs are proven."""
+        return None
 
     def own_tolerance(self, default: float) -> FloatArray | None:
         """(values,): as the estimator was set up, or the default; None where a sample tells."""

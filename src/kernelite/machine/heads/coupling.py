@@ -52,6 +52,7 @@ __all__ = [
     "MOST_APART",
     "MOST_MOVED",
     "STOP",
+    "Chances",
     "Coupling",
     "class_probabilities",
     "couple",
@@ -70,6 +71,8 @@ Coupling: TypeAlias = Callable[
     [FloatArray, int, FloatArray | None], tuple[FloatArray, FloatArray | None]
 ]
 """What `couple` does."""
+Chances: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
+"""What `pair_probabilities` does."""
 
 
 def most_rounds(n_classes: int) -> int:
@@ -119,6 +122,7 @@ def class_probabilities(
     *,
     couple_two_classes: bool = False,
     coupling: Coupling | None = None,
+    chances: Chances | None = None,
 ) -> FloatArray:
     """Class probabilities from one-vs-one scores.
 
@@ -135,6 +139,8 @@ def class_probabilities(
         LIBSVM does; LIBSVM takes the sigmoid itself since version 3.24.
     coupling : callable, optional
         What couples pairs of rows instead of `couple`.
+    chances : callable, optional
+        What takes the place of `pair_probabilities`.
 
     Returns
     -------
@@ -146,7 +152,7 @@ def class_probabilities(
     array([[0.5  , 0.5  ],
            [0.881, 0.119]])
     """
-    first = pair_probabilities(scores_for_first, a, b)
+    first = (chances or pair_probabilities)(scores_for_first, a, b)
     if n_classes == 2 and not couple_two_classes:
         return ops(first).concat([first, 1.0 - first], axis=1)
     return (coupling or couple)(first, n_classes, None)[0]

@@ -20,6 +20,7 @@ from kernelite.machine.heads.base import (
 from kernelite.machine.heads.calibrated import SigmoidCalibrator
 from kernelite.machine.heads.coupling import (
     LIMITS,
+    Chances,
     Coupling,
     class_probabilities,
     couple,
@@ -153,6 +154,11 @@ class ClassifierHead(LabelHead):
         return self.n_classes == 2 and not self.first_positive and not moved
 
     @property
+    def votes_of_pairs(self) -> bool:
+        """Of three classes or more."""
+        return not self.decides_by_scores and self.first_positive
+
+    @property
     def ties_to_first(self) -> bool:
         """Unless scores break ties."""
         return self.by_votes and not self.break_ties
@@ -247,13 +253,24 @@ class ClassifierHead(LabelHead):
         if method == "predict_proba" and self.coupled:
             _, errors = self._coupled_within(scores, bounds)
             return ops(errors).all(errors <= tolerance, axis=1)
-        by_votes = method == "decision_function" and not self.decides_by_scores
-        if by_votes and isinstance(scores, np.ndarray):
-            small = np.min(self.bounds_for(method, tolerance))
-            close = self.pairs_decided(scores, bounds) & (bounds.max(axis=1) <= small)
+        limit = self.limit_by_pairs(method, tolerance)
+        if limit is not None and isinstance(scores, np.ndarray):
+            close = self.pairs_decided(scores, bounds) & (bounds.max(axis=1) <= limit)
             if close.all():
                 return close
         return super().within(method, scores, bounds, tolerance)
+
+    def told_by_pairs(self, method: str) -> bool:
+        """Not where ties of votes are broken by sums, unless all votes are the answer."""
+        if self.n_classes < 3 or self.labels_by_probability:
+            return False
+        return not self.break_ties or (method == "decision_function" and self.shape == "ovr")
+
+    def limit_by_pairs(self, method: str, tolerance: FloatArray | float) -> float | None:
+        """Of votes and squashed sums, which have slope 1/3."""
+        if method != "decision_function" or self.decides_by_scores:
+            return None
+        return float(np.min(self.bounds_for(method, tolerance)))
 
     def pairs_decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Rows in which every pair's sign is decided."""
@@ -293,14 +310,17 @@ class ClassifierHead(LabelHead):
             *(a, b, self.n_classes),
             couple_two_classes=self.couple_two_classes,
             coupling=self.coupling,
+            chances=self.chances,
         )
 
     coupling: ClassVar[Any] = staticmethod(couple)
+    chances: ClassVar[Any] = staticmethod(pair_probabilities)
 
-    def coupled_by(self, coupling: Coupling) -> ClassifierHead:
-        """The same, where something else couples pairs of classes."""
+    def coupled_by(self, coupling: Coupling, chances: Chances) -> ClassifierHead:
+        """The same, where others give the chances of pairs of classes, and couple them."""
         head = replace(self)
         object.__setattr__(head, "coupling", coupling)
+        object.__setattr__(head, "chances", chances)
         return head
 
     @property
@@ -330,7 +350,7 @@ class ClassifierHead(LabelHead):
     ) -> tuple[FloatArray, FloatArray]:
         """Coupled probabilities, and how far they may be off: each (m, K)."""
         (a, b), towards_first = self._platt, self.towards_first(scores)
-        first = pair_probabilities(towards_first, a, b)
+        first = self.chances(towards_first, a, b)
         moved = logit_errors(towards_first, bounds, a, b, first)
         p, errors = self.coupling(first, self.n_classes, moved)
         assert errors is not None

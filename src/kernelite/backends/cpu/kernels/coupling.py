@@ -13,22 +13,14 @@ import numpy as np
 from kernelite.backends.cpu.kernels.compiling import (
     Matrix,
     OutMatrix,
+    Vector,
     helper,
-    jit_available,
     kernel,
 )
-from kernelite.backends.cpu.threads import share_rows
-from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.heads.coupling import (
-    MOST_APART,
-    MOST_MOVED,
-    STOP,
-    couple,
-    most_rounds,
-    rounding,
-)
+from kernelite.backends.cpu.kernels.exp import exp_nonpositive
+from kernelite.machine.heads.coupling import LIMITS, MOST_APART, MOST_MOVED, STOP
 
-__all__ = ["couple_rows", "coupled"]
+__all__ = ["COUPLED_ROWS", "coupled", "pair_chances"]
 
 COUPLED_ROWS = 32  # of a block
 GROWN = 1.0 + 2.0**-40
@@ -257,6 +249,19 @@ def _follow(
                 h[t, i, w] = h[i, t, w] = kept
 
 
+@kernel(by_row=("scores", "first"))
+def pair_chances(scores: Matrix, a: Vector, b: Vector, first: OutMatrix) -> None:
+    """As `machine.heads.coupling.pair_probabilities`, within the same 4 u."""
+    low, high = LIMITS
+    for i in range(len(scores)):
+        for j in range(len(a)):
+            t = scores[i, j] * a[j] + b[j]
+            small = exp_nonpositive(-abs(t))
+            r = (small if t >= 0.0 else 1.0) / (1.0 + small)
+            r = low if r < low else r
+            first[i, j] = high if r > high else r
+
+
 @kernel(by_row=("first", "moved", "out", "errors"))
 def coupled(
     first: Matrix, moved: Matrix, rounds: int, slack: float, out: OutMatrix, errors: OutMatrix
@@ -354,32 +359,3 @@ def coupled(
         for t in range(K):
             for w in range(count):
                 out[start + w, t] = found[t, w]
-
-
-# Coupled probabilities in one compiled loop; `machine.heads.coupling` has the definition.
-
-
-LEAST_COUPLED_ROWS = 256  # that are worth a thread
-
-
-def couple_rows(
-    first: FloatArray, n_classes: int, moved: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray | None]:
-    """As `couple`.
-
-    Examples
-    --------
-    >>> couple_rows(np.array([[0.9, 0.8, 0.5]]), 3)[0].round(2)
-    array([[0.74, 0.1 , 0.16]])
-    """
-    if n_classes == 1 or not jit_available():
-        return couple(first, n_classes, moved)
-    m, k = len(first), first.shape[1]
-    out = np.empty((m, n_classes))
-    errors = np.empty((0 if moved is None else m, n_classes))
-    given = np.empty((0, k)) if moved is None else np.ascontiguousarray(moved)
-    share_rows(
-        *(coupled, m, LEAST_COUPLED_ROWS, np.ascontiguousarray(first), given),
-        *(most_rounds(n_classes), rounding(n_classes), out, errors),
-    )
-    return out, None if moved is None else errors

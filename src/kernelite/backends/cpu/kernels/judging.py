@@ -38,6 +38,7 @@ __all__ = [
     "label_rows",
     "settle_rows",
     "take_open",
+    "vote_rows",
 ]
 
 ROWS_PER_THREAD = 1 << 16  # some twenty microseconds
@@ -158,22 +159,24 @@ def settle_rows(
 ) -> None:
     """Whether |score - threshold| is above bound or margin, and all bounds within the tolerance.
 
-    Without a tolerance, or with a margin below 0, nothing is asked of these. `counts` gets the
-    rows that stay open, those with |u|^2 of `farthest` or more, and those with an |u|^2, or else a
-    bound, that is not finite.
+    Without a tolerance, or with a margin below 0, nothing is asked of these; one tolerance may do
+    for all outputs. `counts` gets the rows that stay open, those with |u|^2 of `farthest` or more,
+    and those with an |u|^2, or else a bound, that is not finite.
     """
     m, k, asked = settled.shape[0], scores.shape[1], len(tolerance) > 0
+    last = len(tolerance) - 1
     by_margin = margin >= 0.0
     n_open, outside, unknown = 0, 0, 0
     for i in range(m):
         good = True
         if by_bound:
-            good = abs(scores[i, 0] - threshold) > bounds[i, 0]
+            for j in range(k):
+                good = good & (abs(scores[i, j] - threshold) > bounds[i, j])
         if by_margin:
             good = abs(scores[i, 0] - threshold) > margin
         if asked:
             for j in range(k):
-                good = good & (bounds[i, j] <= tolerance[j])
+                good = good & (bounds[i, j] <= tolerance[min(j, last)])
         settled[i] = good
         n_open += not good
     if len(squares) > 0:
@@ -189,20 +192,32 @@ def settle_rows(
 
 @kernel(by_row=("squares", "scores", "bounds"))
 def bound_rows(
-    squares: Vector, numbers: Vector, intercept: float, scores: OutMatrix, bounds: OutMatrix
+    squares: Vector,
+    numbers: Vector,
+    weight: Vector,
+    constant: Vector,
+    intercept: Vector,
+    scores: OutMatrix,
+    bounds: OutMatrix,
 ) -> None:
-    """Rounding bounds of one output's exact sums; rows far from all centers get the intercept."""
+    """Rounding bounds of exact sums; rows far from all centers get the intercepts.
+
+    Bounds are as many as there are weights: one for each output, or the factor of all.
+    """
     shrunk, radius, root, underflows = numbers[0], numbers[1], numbers[2], numbers[3]
     lengths, spread, largest, gamma = numbers[4], numbers[5], numbers[6], numbers[7]
-    weight, constant = numbers[8], numbers[9]
     for i in range(len(squares)):
         gap = max(np.sqrt(squares[i]) * shrunk - radius, 0.0) * root
         nearest = gap * gap * shrunk
         near = nearest < underflows and squares[i] < np.inf
         relative = exp_nonpositive(-nearest) * (lengths + spread * (largest + gamma * squares[i]))
-        bounds[i, 0] = (relative if near else 0.0) * weight + constant
+        relative = relative if near else 0.0
+        for j in range(len(weight)):
+            bound = relative * weight[j] + constant[j]
+            bounds[i, j] = bound if bound < np.inf else np.inf
         if not near:
-            scores[i, 0] = intercept
+            for j in range(len(intercept)):
+                scores[i, j] = intercept[j]
 
 
 @kernel(by_row=("beyond", "scores", "bounds"))
@@ -250,3 +265,25 @@ def label_rows(
         if closed:
             beyond = beyond | (score == threshold)
         labels[i] = first if beyond else second
+
+
+@kernel(by_row=("scores", "out"))
+def vote_rows(scores: Matrix, out: OutMatrix) -> None:
+    """Votes of each class and its squashed sum, (m, K), from scores of pairs, (m, K (K - 1) / 2).
+
+    Sums are taken in scikit-learn's order, and a score of zero votes for the first class.
+    """
+    K = out.shape[1]
+    sums, votes = np.empty(K), np.empty(K)
+    for row in range(len(scores)):
+        sums[:], votes[:] = 0.0, 0.0
+        pair = 0
+        for i in range(K):
+            for j in range(i + 1, K):
+                score = scores[row, pair]
+                pair += 1
+                sums[i] += score
+                sums[j] -= score
+                votes[i if score >= 0.0 else j] += 1.0
+        for i in range(K):
+            out[row, i] = votes[i] + sums[i] / (3.0 * (abs(sums[i]) + 1.0))
