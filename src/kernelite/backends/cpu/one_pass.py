@@ -192,6 +192,16 @@ class OnePass:
             return None, True, False
         return self.answers(found, finish), True, bool(found.summed)
 
+    def score(self, row: FloatArray) -> tuple[float, float] | None:
+        """The score and the bound of one row; None where it may not be finite."""
+        raise NotImplementedError
+
+    @cached_property
+    def proves_signs(self) -> bool:
+        """Whether a label is asked for that a bound proves, and nothing else."""
+        by_bound, by_margin, by_tolerance = self.numbers[:3]
+        return bool(self.labels is not None and by_bound and not (by_margin or by_tolerance))
+
     def answers(self, found: Passed, finish: Finish) -> NDArray[Any]:
         """Labels or, by `finish`, what is made of scores."""
         labels = self.labels
@@ -221,7 +231,8 @@ class FormPass(OnePass):
     def __init__(self, given: tuple[Any, ...], *judged: Any) -> None:
         super().__init__(*judged)
         self.kernel, fixed, self.unused, self.least_rows, _ = given
-        self.fixed = *map(_ordinary, fixed), *self.judged
+        self.form = tuple(map(_ordinary, fixed))
+        self.fixed = *self.form, *self.judged
         self.held = self.least_rows >= LITTLE  # as `share_rows` has it for one row
         self.share_open = 0.0  # of a batch's rows, the last time
 
@@ -269,6 +280,15 @@ class FormPass(OnePass):
             return None, True, False
         answers = words.view(own.labels.dtype) if own.as_words else own.labels.take(words)
         return answers, True, summed > 0
+
+    def score(self, row: FloatArray) -> tuple[float, float] | None:
+        """As `OnePass.score`."""
+        from kernelite.backends.cpu.kernels.judging import UNJUDGED
+
+        value, bound = np.empty((1, 1)), np.empty((1, 1))
+        squares = [np.empty(1) for _ in self.unused[:-1]]
+        self.kernel.shared(-1, 0, 0, row, *self.form, *UNJUDGED, value, *squares, bound)
+        return (value.item(), bound.item()) if squares[0].item() < np.inf else None
 
     @classmethod
     def of(
@@ -330,21 +350,27 @@ class SumsPass(OnePass):
         self, row: FloatArray, finish: Finish, sums: SumsPass | None = None
     ) -> tuple[NDArray[Any] | None, bool, bool]:
         """As `OnePass.one`: numbers are judged here, which is quicker than by a kernel."""
-        score, bound = np.empty((1, 1)), np.empty((1, 1))
-        if self.input_map is not None:
-            row = self.input_map(row)
-        self.sums.fill(row, score, bound, NO_SQUARES)
-        found, error = score.item(), bound.item()
+        known = self.score(row)
+        if known is None:
+            return None, False, False
+        found, error = known
         by_bound, by_margin, by_tolerance, threshold, margin, tolerance = self.numbers
         away = abs(found - threshold)
-        if not error < np.inf:
-            return None, False, False
         if (by_bound and not away > error) or (by_margin and not away > margin):
             return None, True, False
         if by_tolerance and not error <= tolerance:
             return None, True, False
         assert self.labels is not None
         return self.labels.one(found), True, False
+
+    def score(self, row: FloatArray) -> tuple[float, float] | None:
+        """As `OnePass.score`."""
+        score, bound = np.empty((1, 1)), np.empty((1, 1))
+        if self.input_map is not None:
+            row = self.input_map(row)
+        self.sums.fill(row, score, bound, NO_SQUARES)
+        error = bound.item()
+        return (score.item(), error) if error < np.inf else None
 
     def fill(self, rows: FloatArray, sums: SumsPass | None, *out: Any) -> None:
         """As `OnePass.fill`."""

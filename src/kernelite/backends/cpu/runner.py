@@ -31,7 +31,7 @@ from kernelite.backends.cpu.one_pass import (
     SumsPass,
     open_rows,
 )
-from kernelite.backends.cpu.outside import OutsideRows, damped
+from kernelite.backends.cpu.outside import OutsideRows, damp_one, damped
 from kernelite.backends.cpu.sums import PartRows
 from kernelite.backends.cpu.threads import map_blocks
 from kernelite.backends.cpu.tiers import FirstForms
@@ -389,6 +389,9 @@ class Runner:
         if type(row) is not np.ndarray:
             if not isinstance(row, OutsideRows):
                 return None
+            label = self._one_outside(row, finish, criterion)
+            if label is not None:
+                return label, self._one_stats[0]
             row, cascade = self.seen(row, slice(0, 1)), self._damped
         elif (input_map := self.preparation.input_map) is not None:
             row = input_map(row)
@@ -397,6 +400,19 @@ class Runner:
             return None
         found, number = answered
         return _finished(found, finish, criterion), self._one_stats[number]
+
+    def _one_outside(
+        self, row: OutsideRows, finish: Finish, criterion: Criterion
+    ) -> NDArray[Any] | None:
+        """The label of a row that is wider than the model, where the first stage proves it."""
+        front = None if self._passes is None else self._passes.of(finish, criterion)
+        if front is None or front.labels is None or not front.proves_signs:
+            return None
+        found = front.score(row.rows)
+        if found is None:
+            return None
+        score, bound = damp_one(*found, self._served.gamma, self._served.intercept.item(), row)
+        return front.labels.one(score) if abs(score - front.labels.threshold) > bound else None
 
     def _one_together(
         self, row: FloatArray, finish: Finish, criterion: Criterion | None
@@ -481,8 +497,15 @@ class Runner:
     def _damped(self) -> Cascade:
         """The stages for rows with features beyond the width."""
         form = None if self.forms is None else self.forms.engine.approximation.form
-        served: Any = form if self.exact is None else self.exact.expansion
-        return damped(self.cascade, served.gamma, served.intercept, form)
+        return damped(self.cascade, self._served.gamma, self._served.intercept, form)
+
+    @cached_property
+    def _served(self) -> Any:
+        """What has gamma and intercept: the expansion, or the form where there is none."""
+        if self.exact is not None:
+            return self.exact.expansion
+        assert self.forms is not None
+        return self.forms.engine.approximation.form
 
     # Sizes of blocks, and bounds ------------------------------------------------------------------
 
