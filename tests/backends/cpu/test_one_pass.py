@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelite as kl
 from kernelite.backends.cpu import one_pass
+from kernelite.backends.cpu.fused_sums import PanelSums
 from kernelite.backends.cpu.kernels.providers import jit_available
 from kernelite.backends.cpu.one_pass import (
     NO_LABELS,
@@ -184,10 +186,10 @@ def test_what_was_settled_last_stands_for_a_probe() -> None:
     assert calls == [len(X)]
 
 
-def boundary(source: Any, steps: int) -> np.ndarray:
+def boundary(source: Any, steps: int, rows: np.ndarray = X) -> np.ndarray:
     """Rows on both sides of the boundary, nearer to it with every step."""
-    values = source.decision_function(X)
-    low, high = X[values < 0.0][:150], X[values > 0.0][:150]
+    values = source.decision_function(rows)
+    low, high = rows[values < 0.0][:150], rows[values > 0.0][:150]
     low, high = low[: len(high)], high[: len(low)]
     for _ in range(steps):
         middle = 0.5 * (low + high)
@@ -220,8 +222,8 @@ def test_rows_that_a_form_leaves_open(gamma: float, steps: int, scaled: bool) ->
         np.testing.assert_array_equal(model.predict(few), twin.predict(few))
 
 
-def test_an_open_row_is_two_calls_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The form's and the sums': nothing is asked of stages, criteria and counts."""
+def test_an_open_row_is_one_call_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The form's, which calls the sums': nothing is asked of stages, criteria and counts."""
     source = SVC(gamma=0.002, C=20.0).fit(X[:500], SIDE[:500])
     model = kl.compile(source, X)
     runner = model._runner
@@ -233,10 +235,96 @@ def test_an_open_row_is_two_calls_of_kernels(monkeypatch: pytest.MonkeyPatch) ->
     assert still
     monkeypatch.setattr(type(runner.cascade), "one", None)
     monkeypatch.setattr(type(runner.cascade), "labels_left", None)
+    monkeypatch.setattr(SumsPass, "one", None)
+    monkeypatch.setattr(PanelSums, "fill", None)
     for row in still[:20]:
         label, stats = model.predict(row, return_stats=True)
         assert label == source.predict(row)
         assert stats.stages == {"exact, single precision": 1}
+
+
+def with_open_rows(scaled: str) -> tuple[Any, Any, Any, np.ndarray]:
+    """A model, its form's pass, the sums behind, and rows of which many stay open."""
+    far = 1e3 if scaled == "far" else 0.0  # where a map's shift is more than a double
+    source = SVC(gamma=0.002, C=20.0)
+    source = make_pipeline(StandardScaler(), source) if scaled else source
+    source = source.fit(X[:500] + far, SIDE[:500])
+    model = kl.compile(source, X + far)
+    runner, asked = model._runner, (model._labels, model._for_predict)
+    if runner.forms is None:
+        pytest.skip("the plan has no form here")
+    front = runner._passes.of(*asked)  # type: ignore[union-attr]
+    sums, _ = runner._joined_sums(front, asked[1], 1)
+    near = [boundary(source, steps, X + far) for steps in (8, 12, 50)]
+    return model, front, sums, np.concatenate([*near, X + far])
+
+
+@pytest.mark.parametrize("scaled", ["", "near", "far"])
+def test_open_rows_are_settled_in_the_same_call(scaled: str) -> None:
+    """What the kernel of a form calls settles what a call of its own does, as that one does."""
+    _, front, sums, rows = with_open_rows(scaled)
+    apart, joined = front.run(rows), front.run(rows, sums)
+    index, some = next(open_rows(rows, apart, len(rows)))
+    assert len(index) > 240  # more than are put together at once
+    then = sums.run(some)
+    assert 0 < then.n_open < len(index)
+    wanted, still = apart.labels.copy(), np.zeros(len(rows), np.bool_)
+    wanted[index], still[index] = then.labels, then.is_open
+    np.testing.assert_array_equal(joined.is_open, still)
+    np.testing.assert_array_equal(joined.labels[~still], wanted[~still])
+    assert (joined.n_open, joined.summed) == (then.n_open, len(index) - then.n_open)
+    assert (joined.outside, joined.unknown) == (apart.outside, apart.unknown)
+
+
+def test_a_row_that_is_not_finite_stays_open() -> None:
+    model, front, sums, rows = with_open_rows("")
+    bad = np.concatenate([rows, np.full((1, 6), np.nan)])
+    found = front.run(bad, sums)
+    assert found.is_open[-1]
+    assert found.unknown
+    with pytest.raises(InputError, match=f"row {len(rows)}"):
+        model.predict(bad)
+    np.testing.assert_array_equal(model.predict(rows), staged(model).predict(rows))
+
+
+def test_a_batch_with_open_rows_is_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old way woke threads twice, and was Python between."""
+    _model, front, sums, rows = with_open_rows("")
+    source = SVC(gamma=0.002, C=20.0).fit(X[:500], SIDE[:500])
+    model, calls = kl.compile(source, X), []
+    found = front.run(rows, sums)
+    rows = rows[~found.is_open]
+    wanted = model.predict(rows)
+    monkeypatch.setattr(one_pass, "open_rows", None)
+    monkeypatch.setattr(PanelSums, "fill", None)
+    own = one_pass.share_rows
+    monkeypatch.setattr(
+        one_pass, "share_rows", lambda *given, **how: (calls.append(given[1]), own(*given, **how))
+    )
+    answers, stats = model.predict(rows, return_stats=True)
+    np.testing.assert_array_equal(answers, wanted)
+    assert calls == [len(rows)]
+    assert stats.stages["exact, single precision"] == found.summed > 0
+    assert stats.stages["form"] == len(rows) - found.summed
+
+
+def test_sums_that_settle_few_rows_are_left_out() -> None:
+    _, front, sums, _ = with_open_rows("")
+    assert front.joins(sums)
+    sums.joined(Passed(*[np.empty(0)] * 3, 40, 0, 0, 30))  # type: ignore[arg-type]
+    assert not front.joins(sums)
+    sums.joined(Passed(*[np.empty(0)] * 3, 5, 0, 0, 30))  # type: ignore[arg-type]
+    assert front.joins(sums)
+    assert not front.joins(None)
+
+
+def test_copies_of_what_is_called_inside_have_addresses_of_their_own() -> None:
+    _, _, sums, _ = with_open_rows("")
+    own, copied = sums.sums.inside, copy.deepcopy(sums.sums.inside)
+    assert own.told[0] == copied.told[0]
+    assert own.told[1] != copied.told[1]
+    for one in (own, copied):
+        assert one.told[1:].tolist() == list(map(id, one.arguments))
 
 
 @pytest.mark.parametrize("most", [3, 64, 10_000])

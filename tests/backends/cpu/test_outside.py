@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
 
+import kernelite as kl
 from kernelite.backends.cpu.exact import ExactEngine
-from kernelite.backends.cpu.outside import OutsideRows, damped
+from kernelite.backends.cpu.outside import OutsideRows, damp_one, damped
 from kernelite.backends.cpu.staging import stage_engine, stage_model
 from kernelite.backends.cpu.tiers import form_stages
 from kernelite.machine.affine import AffineMap
@@ -24,6 +28,7 @@ from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
+from kernelite.support.errors import InputError
 from tests.helpers import random_expansion, scores_and_bounds, widened
 from tests.oracle import error_ratios, true_scores
 
@@ -88,6 +93,56 @@ def test_bounds_hold_for_the_widened_model(k: int, fused: bool) -> None:
         assert error_ratios(truth, *scores_and_bounds(out)).max() <= 1.0
         most = cascade.bounds(outside, settled)
         assert (scores_and_bounds(out)[1] <= most * (1 + 1e-12)).all()
+
+
+def test_one_score_is_damped_as_many_are() -> None:
+    """Within the bound of the widened model, also where the factor is subnormal or nothing."""
+    rng = np.random.default_rng(8)
+    model = random_expansion(rng, n=12, d=3)
+    rows, beyond = rng.normal(size=(40, 3)), 10.0 ** rng.uniform(-3, 2.2, size=40)
+    beyond[:4] = 0.0, 2.0**100, 86.0, 1e150
+    beyond[4:12] = np.sqrt(np.linspace(700.0, 750.0, 8) / model.gamma)
+    wider, wide_rows, sq_norms = widened(model, rows, beyond)
+    truth = true_scores(wider, wide_rows)
+    (cell, *_) = cells_of(model, np.zeros(3))
+    stage = damped_cascade(model, cell).stages[0]
+    own = stage.stage.run(rows, None)
+    scores, bounds = scores_and_bounds(own)
+    outside = OutsideRows(rows, sq_norms, 1e-15)
+    defined = stage.defined(outside, scores, bounds)
+    for i in range(len(rows)):
+        given = scores[i].item(), bounds[i].item(), model.gamma, model.intercept.item()
+        score, bound = damp_one(*given, outside[i : i + 1])
+        assert error_ratios(truth[i : i + 1], *map(np.atleast_2d, (score, bound))).max() <= 1.0
+        np.testing.assert_allclose([score, bound], [one[i].item() for one in defined], rtol=1e-12)
+    assert damp_one(1.0, np.inf, model.gamma, 0.0, outside[:1])[1] == np.inf
+
+
+@pytest.mark.parametrize("gamma", [0.002, 0.02, 1.0])
+def test_a_wide_row_alone_has_the_label_that_it_has_among_others(gamma: float) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(900, 6))
+    source = SVC(gamma=gamma, C=5.0).fit(X[:400], X[:400, 0] + 0.5 * X[:400, 1] ** 2 > 0.3)
+    model = kl.compile(source, X)
+    model = replace(model, origin=replace(model.origin, width_is_open=True))
+    far = np.array([0.0, 0.1, 1.0, 30.0, 1e4, 1e160, np.nan])
+    wide = np.concatenate([X, rng.choice(far[:-2], size=(900, 2))], axis=1)
+    together, served = model.predict(wide), model._runner
+    for i in range(0, 900, 9):
+        assert model.predict(wide[i : i + 1]) == together[i]
+    padded = np.concatenate([source.support_vectors_, np.zeros((len(source.support_), 2))], axis=1)
+    exact = rbf_kernel(wide, padded, gamma) @ source.dual_coef_[0] + source.intercept_
+    np.testing.assert_array_equal(together, source.classes_[(exact > 0.0).astype(int)])
+    front = served._passes.of(model._labels, model._for_predict)
+    assert front.proves_signs
+    for value in far[-2:]:
+        bad = wide[:1].copy()
+        bad[0, -1] = value
+        if np.isnan(value):
+            with pytest.raises(InputError, match="row 0"):
+                model.predict(bad)
+        else:  # so far away that the intercept tells
+            assert model.predict(bad) == source.classes_[int(source.intercept_[0] > 0.0)]
 
 
 def test_what_is_known_of_beta_is_in_the_bound() -> None:

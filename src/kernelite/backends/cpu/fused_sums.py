@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
 from kernelite.series.rounding import LOST_TERMS, SAFETY, SINGLE_UNIT, UNIT
 from kernelite.support.records import dataclass
+
+if TYPE_CHECKING:
+    from kernelite.backends.cpu.kernels.behind import InsideCall
 
 __all__ = [
     "EXP2_ERROR",
@@ -146,6 +149,23 @@ class PanelSums:
     def held_rows(self) -> int:
         """Rows for which the interpreter's lock is kept: none of a large model's."""
         return int(LEAST_SUM_WORK / max(self.panels.layout.shifted.size, 1))
+
+    @cached_property
+    def inside(self) -> InsideCall | None:
+        """What the kernel of a form is told that calls this for its open rows.
+
+        None where bounds are not ready, where rows may have few entries, or one row takes long.
+        """
+        from kernelite.backends.cpu.kernels.behind import InsideCall
+
+        kernel, fixed = self.calls[0]
+        if not kernel.kernel.inside or self.rounding is not None or not self.held_rows:
+            return None
+        if len(self.calls) > 1:
+            return None
+        rows, squares = np.empty((1, len(self.panels.layout.point))), (NO_SQUARES,)
+        out = np.empty((1, 1)), np.empty((1, 1))
+        return InsideCall(kernel, (rows, *fixed, *out, *(squares if self.gives_squares else ())))
 
 
 def rbf_sums(rounding: ExactRounding, layout: Layout, precision: Any) -> PanelSums | None:

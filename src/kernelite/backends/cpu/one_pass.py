@@ -2,8 +2,9 @@
 
 While a tile of rows is in cache, the kernel of a form gives scores and bounds, asks the criterion's
 rule whether these settle the row, and writes the label, or the score, and whether the row stays
-open: nothing else of a row goes to memory. Exact sums in single precision take much longer than
-that, so a second call judges what they found. Threads take rows inside compiled code.
+open: nothing else of a row goes to memory. Rows that it leaves open may be summed in the same call
+(`kernels.behind`). Exact sums in single precision take much longer than that, so where they come
+first, a second call judges what they found. Threads take rows inside compiled code.
 
 Rows that stay open go through the cascade, whose stages and criteria are the twin of all this.
 """
@@ -11,6 +12,7 @@ Rows that stay open go through the cascade, whose stages and criteria are the tw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -43,7 +45,9 @@ __all__ = [
 PROBED_FROM, ALWAYS_PROBED = 512, 1 << 14  # rows of a batch from which some of them are probed
 MOST_PASSES = 16  # that are kept, since some criteria are made anew for each call
 LISTED_AT_ONCE = 1 << 13  # rows of which those that stay open are found by one thread
+TILE_ROWS = 64  # that a form takes at once, and a thread at least
 JUDGED_ROWS = 1 << 16  # of sums: so many scores and bounds stay in cache until they are judged
+NO_SUMS = np.empty(0, np.int64), np.empty(0)  # what a form is told of sums where there are none
 _WORD = 8  # bytes of a label that a kernel writes as it is
 NO_LABELS, NO_SCORES, NO_WORDS = np.empty(0, np.int64), np.empty((0, 1)), np.zeros(2, np.int64)
 
@@ -107,6 +111,8 @@ class Passed(NamedTuple):
     is_open : ndarray of bool of shape (m,)
     n_open, outside, unknown : int
         Rows that stay open, that lie outside the validity bound, and that may not be finite.
+    summed : int
+        Rows that sums settled which the first stage left open.
     """
 
     labels: NDArray[np.int64]
@@ -115,6 +121,7 @@ class Passed(NamedTuple):
     n_open: int
     outside: int
     unknown: int
+    summed: int = 0
 
 
 class OnePass:
@@ -133,6 +140,8 @@ class OnePass:
     """
 
     least_settled = 0.0  # the share of rows from which the stage is worth its time
+    sums_of_one: tuple[SumsPass | None, int] | None = None
+    """Sums that one row goes through in the same call, and their stage, once that was asked."""
 
     def __init__(
         self,
@@ -146,29 +155,52 @@ class OnePass:
         rule = np.array([*numbers, farthest, *sign], dtype=np.float64)
         self.judged = rule, NO_WORDS if labels is None else labels.words
 
-    def run(self, rows: FloatArray) -> Passed:
-        """Answers of dense rows, and which of them stay open."""
-        m, counts, is_open = len(rows), np.zeros(3, np.int64), np.empty(len(rows), np.bool_)
+    def run(self, rows: FloatArray, sums: SumsPass | None = None) -> Passed:
+        """Answers of dense rows, and which of them stay open.
+
+        `sums`: what may settle these within the same call, where `joins` says that it can.
+        """
+        m, counts, is_open = len(rows), np.zeros(4, np.int64), np.empty(len(rows), np.bool_)
         if self.labels is None:
             labels, scores = NO_LABELS, np.empty((m, 1))
         else:
             labels, scores = np.empty(m, np.int64), NO_SCORES
-        self.fill(rows, counts, labels, is_open, scores)
-        return Passed(labels, scores, is_open, *counts.tolist())
+        self.fill(rows, sums, counts, labels, is_open, scores)
+        n_open, outside, unknown, summed = counts.tolist()
+        return Passed(labels, scores, is_open, n_open - summed, outside, unknown, summed)
 
-    def fill(self, rows: FloatArray, *out: Any) -> None:
+    def fill(self, rows: FloatArray, sums: SumsPass | None, *out: Any) -> None:
         """Fill counts, labels, what is open, and scores; those of no length are not asked for."""
         raise NotImplementedError
 
-    def one(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any] | None, bool]:
-        """The answer of one row, or None; and whether, if so, other stages may answer it.
+    def joins(self, sums: OnePass | None) -> bool:
+        """Whether rows that stay open may be summed within the same call."""
+        return False
+
+    def one(
+        self, row: FloatArray, finish: Finish, sums: SumsPass | None = None
+    ) -> tuple[NDArray[Any] | None, bool, bool]:
+        """The answer of one row, or None; whether, if so, other stages may answer it; and whether
+        sums had a part in it.
 
         They do not where it may not be finite, or lies outside and nothing else is promised.
         """
-        found = self.run(row)
+        found = self.run(row, sums)
         if found.unknown or (found.outside and not any(self.numbers[:3])):
-            return None, False
-        return (None, True) if found.n_open else (self.answers(found, finish), True)
+            return None, False, False
+        if found.n_open:
+            return None, True, False
+        return self.answers(found, finish), True, bool(found.summed)
+
+    def score(self, row: FloatArray) -> tuple[float, float] | None:
+        """The score and the bound of one row; None where it may not be finite."""
+        raise NotImplementedError
+
+    @cached_property
+    def proves_signs(self) -> bool:
+        """Whether a label is asked for that a bound proves, and nothing else."""
+        by_bound, by_margin, by_tolerance = self.numbers[:3]
+        return bool(self.labels is not None and by_bound and not (by_margin or by_tolerance))
 
     def answers(self, found: Passed, finish: Finish) -> NDArray[Any]:
         """Labels or, by `finish`, what is made of scores."""
@@ -199,28 +231,64 @@ class FormPass(OnePass):
     def __init__(self, given: tuple[Any, ...], *judged: Any) -> None:
         super().__init__(*judged)
         self.kernel, fixed, self.unused, self.least_rows, _ = given
-        self.fixed = *map(_ordinary, fixed), *self.judged
+        self.form = tuple(map(_ordinary, fixed))
+        self.fixed = *self.form, *self.judged
         self.held = self.least_rows >= LITTLE  # as `share_rows` has it for one row
+        self.share_open = 0.0  # of a batch's rows, the last time
 
-    def fill(self, rows: FloatArray, *out: Any) -> None:
+    def run(self, rows: FloatArray, sums: SumsPass | None = None) -> Passed:
+        """As `OnePass.run`."""
+        found = super().run(rows, sums)
+        if len(rows) >= TILE_ROWS:
+            self.share_open = (found.n_open + found.summed) / len(rows)
+            if sums is not None:
+                sums.joined(found)
+        return found
+
+    def fill(self, rows: FloatArray, sums: SumsPass | None, *out: Any) -> None:
         """As `OnePass.fill`."""
-        given = rows, *self.fixed, *out, *self.unused
-        share_rows(self.kernel, len(rows), self.least_rows, *given)
+        given, held = (rows, *self.fixed, *self._behind(sums), *out, *self.unused), self.least_rows
+        if self.least_rows <= TILE_ROWS:
+            share_rows(self.kernel, len(rows), held, *given)
+            return
+        if sums is not None:
+            held = int(1.0 / (1.0 / held + self.share_open / sums.sums.held_rows))
+        share_rows(self.kernel, len(rows), TILE_ROWS, *given, held=held)
 
-    def one(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any] | None, bool]:
+    @staticmethod
+    def _behind(sums: SumsPass | None) -> tuple[Any, Any]:
+        return NO_SUMS if sums is None else sums.behind
+
+    def joins(self, sums: OnePass | None) -> bool:
+        """As `OnePass.joins`."""
+        return isinstance(sums, SumsPass) and sums.pays and sums.sums.inside is not None
+
+    def one(
+        self, row: FloatArray, finish: Finish, sums: SumsPass | None = None
+    ) -> tuple[NDArray[Any] | None, bool, bool]:
         """As `OnePass.one`, with nothing between the arrays and the kernel."""
         own = self.labels
         if own is None or not self.held:
-            return super().one(row, finish)
-        counts, words, is_open = np.zeros(3, np.int64), np.empty(1, np.int64), np.empty(1, np.bool_)
-        given = row, *self.fixed, counts, words, is_open, NO_SCORES
-        self.kernel.shared(-1, 0, *given, *self.unused)
-        n_open, outside, unknown = counts.tolist()
+            return super().one(row, finish, sums)
+        counts, words, is_open = np.zeros(4, np.int64), np.empty(1, np.int64), np.empty(1, np.bool_)
+        given = row, *self.fixed, *self._behind(sums), counts, words, is_open, NO_SCORES
+        self.kernel.shared(-1, 0, 0, *given, *self.unused)
+        n_open, outside, unknown, summed = counts.tolist()
         if unknown or (outside and not any(self.numbers[:3])):
-            return None, False
-        if n_open:
-            return None, True
-        return words.view(own.labels.dtype) if own.as_words else own.labels.take(words), True
+            return None, False, False
+        if n_open > summed:
+            return None, True, False
+        answers = words.view(own.labels.dtype) if own.as_words else own.labels.take(words)
+        return answers, True, summed > 0
+
+    def score(self, row: FloatArray) -> tuple[float, float] | None:
+        """As `OnePass.score`."""
+        from kernelite.backends.cpu.kernels.judging import UNJUDGED
+
+        value, bound = np.empty((1, 1)), np.empty((1, 1))
+        squares = [np.empty(1) for _ in self.unused[:-1]]
+        self.kernel.shared(-1, 0, 0, row, *self.form, *UNJUDGED, value, *squares, bound)
+        return (value.item(), bound.item()) if squares[0].item() < np.inf else None
 
     @classmethod
     def of(
@@ -253,39 +321,58 @@ class SumsPass(OnePass):
         from kernelite.backends.cpu.kernels.judging import ROWS_PER_THREAD, judge_rows
 
         super().__init__(*judged)
-        self.sums, self.input_map, self.known = sums, input_map, False
+        self.sums, self.input_map, self.known, self.pays = sums, input_map, False, True
         self.judge, self.judged_per_thread = judge_rows, ROWS_PER_THREAD
 
-    def run(self, rows: FloatArray) -> Passed:
+    def run(self, rows: FloatArray, sums: SumsPass | None = None) -> Passed:
         """As `OnePass.run`."""
         found = super().run(rows)
         if len(rows) >= self.probed:
-            self.known = self.settles(found)
+            self.known = self.pays = self.settles(found)
         return found
+
+    @cached_property
+    def behind(self) -> tuple[NDArray[np.int64], FloatArray]:
+        """What the kernel of a form takes that calls this for the rows that it leaves open."""
+        assert self.sums.inside is not None
+        return self.sums.inside.told, self.judged[0]
+
+    def joined(self, found: Passed) -> None:
+        """Remember whether it settled enough of what a form left open."""
+        if (tried := found.n_open + found.summed) >= self.probed:
+            self.pays = found.n_open <= (1.0 - self.least_settled) * tried
 
     def helps(self, rows: FloatArray) -> bool:
         """As `OnePass.helps`."""
         return (self.known and len(rows) < ALWAYS_PROBED) or super().helps(rows)
 
-    def one(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any] | None, bool]:
+    def one(
+        self, row: FloatArray, finish: Finish, sums: SumsPass | None = None
+    ) -> tuple[NDArray[Any] | None, bool, bool]:
         """As `OnePass.one`: numbers are judged here, which is quicker than by a kernel."""
+        known = self.score(row)
+        if known is None:
+            return None, False, False
+        found, error = known
+        by_bound, by_margin, by_tolerance, threshold, margin, tolerance = self.numbers
+        away = abs(found - threshold)
+        if (by_bound and not away > error) or (by_margin and not away > margin):
+            return None, True, False
+        if by_tolerance and not error <= tolerance:
+            return None, True, False
+        assert self.labels is not None
+        return self.labels.one(found), True, False
+
+    def score(self, row: FloatArray) -> tuple[float, float] | None:
+        """As `OnePass.score`."""
         score, bound = np.empty((1, 1)), np.empty((1, 1))
         if self.input_map is not None:
             row = self.input_map(row)
         self.sums.fill(row, score, bound, NO_SQUARES)
-        found, error = score.item(), bound.item()
-        by_bound, by_margin, by_tolerance, threshold, margin, tolerance = self.numbers
-        away = abs(found - threshold)
-        if not error < np.inf:
-            return None, False
-        if (by_bound and not away > error) or (by_margin and not away > margin):
-            return None, True
-        if by_tolerance and not error <= tolerance:
-            return None, True
-        assert self.labels is not None
-        return self.labels.one(found), True
+        error = bound.item()
+        return (score.item(), error) if error < np.inf else None
 
-    def fill(self, rows: FloatArray, *out: Any) -> None:
+    def fill(self, rows: FloatArray, sums: SumsPass | None, *out: Any) -> None:
         """As `OnePass.fill`."""
         counts, labels, is_open, _ = out
         if len(rows) <= JUDGED_ROWS:

@@ -6,11 +6,13 @@ without them, so that
     f(z) = E (f(z_in) - b) + b,    E = e^(-gamma beta)
 
 one damping of scores and bounds. E errs by (eta + 2u) gamma beta + 2u relatively where beta errs by
-eta, and what follows rounds four times.
+eta, and what follows rounds four times. `Damped` takes rows through the stages; `damp_one` is the
+same for one score, without arrays.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from kernelite.series.rounding import LOST_TERMS, SAFETY, UNIT
 from kernelite.series.series import SeriesForm
 from kernelite.support.records import dataclass
 
-__all__ = ["Damped", "OutsideRows", "damped"]
+__all__ = ["Damped", "OutsideRows", "damp_one", "damped"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,26 @@ class OutsideRows:
 
     def __getitem__(self, index: Any) -> OutsideRows:
         return OutsideRows(self.rows[index], self.sq_norms[index], self.error)
+
+
+def damp_one(
+    score: float, bound: float, gamma: float, intercept: float, outside: OutsideRows
+) -> tuple[float, float]:
+    """One row's score and bound, damped; as `Damped.defined`.
+
+    Examples
+    --------
+    >>> row = OutsideRows(np.zeros((1, 2)), np.array([2.0]), 1e-15)
+    >>> damp_one(3.0, 0.5, 0.5 * math.log(2.0), 1.0, row)[0]
+    2.0
+    """
+    exponent = min(gamma * outside.sq_norms.item(), 1e300)
+    E, above = math.exp(-exponent), score - intercept
+    out = E * above + intercept if E > 0.0 else intercept
+    relative = (outside.error + 4.0 * UNIT) * min(exponent, 800.0) + 8.0 * UNIT
+    rounding = E * abs(above) * relative + 4.0 * UNIT * (abs(intercept) + abs(out))
+    own = E * bound * (1.0 + 1e-12)
+    return out, own + SAFETY * rounding + LOST_TERMS * (1.0 + abs(above) + bound)
 
 
 def damped(cascade: Cascade, gamma: float, intercept: FloatArray, form: Any) -> Cascade:

@@ -31,7 +31,7 @@ from kernelite.backends.cpu.one_pass import (
     SumsPass,
     open_rows,
 )
-from kernelite.backends.cpu.outside import OutsideRows, damped
+from kernelite.backends.cpu.outside import OutsideRows, damp_one, damped
 from kernelite.backends.cpu.sums import PartRows
 from kernelite.backends.cpu.threads import map_blocks
 from kernelite.backends.cpu.tiers import FirstForms
@@ -161,16 +161,28 @@ class Runner:
         if front is None or not len(rows) or not front.helps(rows):
             return None
         started = perf_counter()
-        found = front.run(rows)
+        sums, number = self._joined_sums(front, criterion, len(rows))
+        found = front.run(rows, sums)
         if found.unknown:
             return None
         tally = Tally(self.cascade.names)
         tally.seconds[0] = perf_counter() - started
         if found.n_open:
-            self._answer_left(front, found, rows, criterion, tally)
+            start = 1 if sums is None else number + 1
+            self._answer_left(front, found, rows, criterion, tally, start)
         tally.rows, tally.outside = len(rows), found.outside
-        tally.answered[0] += len(rows) - found.n_open
+        tally.answered[0] += len(rows) - found.n_open - found.summed
+        tally.answered[number] += found.summed
         return front.answers(found, finish), tally.stats()
+
+    def _joined_sums(
+        self, front: OnePass, criterion: Criterion | None, rows: int
+    ) -> tuple[SumsPass | None, int]:
+        """Sums that the first stage's call takes its open rows through, and their stage."""
+        sums, number = self._behind_form(front.labels, criterion, rows=rows)
+        if isinstance(sums, SumsPass) and front.joins(sums):
+            return sums, number
+        return None, 0
 
     def _answer_left(
         self,
@@ -179,12 +191,13 @@ class Runner:
         rows: FloatArray,
         criterion: Criterion | None,
         tally: Tally,
+        begin: int,
     ) -> None:
-        """Put the answers of rows that a pass left open in their places."""
+        """Put the answers of rows that a pass left open in their places, from a stage on."""
         summed, number = self._behind_form(front.labels, criterion, rows=found.n_open)
         for index, some in open_rows(rows, found, max(64, BLOCK_ELEMENTS // rows.shape[1])):
-            start = 1
-            if summed is not None and summed.helps(some):
+            start = begin
+            if summed is not None and number >= begin and summed.helps(some):
                 started = perf_counter()
                 then = summed.run(some)
                 tally.seconds[number] += perf_counter() - started
@@ -351,16 +364,22 @@ class Runner:
         if self._passes is not None and type(row) is np.ndarray:
             front = self._passes.of(finish, criterion)
             if front is not None:
-                answer, goes_on = front.one(row, finish)
+                known = front.sums_of_one
+                if known is None:
+                    known = front.sums_of_one = self._joined_sums(front, criterion, 1)
+                sums, number = known
+                answer, goes_on, by_sums = front.one(row, finish, sums)
                 if answer is not None:
-                    return answer, self._one_stats[0]
+                    return answer, self._one_stats[number if by_sums else 0]
                 if not goes_on:
                     return None
                 start = int(criterion is not None and criterion.labels_alone)
-                if start:
+                if sums is not None:
+                    start = number + 1
+                elif start:
                     summed, number = self._behind_form(finish, criterion, rows=1)
                     if summed is not None:
-                        answer, _ = summed.one(row, finish)
+                        answer, _, _ = summed.one(row, finish)
                         if answer is not None:
                             return answer, self._one_stats[number]
                         start = number + 1
@@ -370,6 +389,9 @@ class Runner:
         if type(row) is not np.ndarray:
             if not isinstance(row, OutsideRows):
                 return None
+            label = self._one_outside(row, finish, criterion)
+            if label is not None:
+                return label, self._one_stats[0]
             row, cascade = self.seen(row, slice(0, 1)), self._damped
         elif (input_map := self.preparation.input_map) is not None:
             row = input_map(row)
@@ -378,6 +400,19 @@ class Runner:
             return None
         found, number = answered
         return _finished(found, finish, criterion), self._one_stats[number]
+
+    def _one_outside(
+        self, row: OutsideRows, finish: Finish, criterion: Criterion
+    ) -> NDArray[Any] | None:
+        """The label of a row that is wider than the model, where the first stage proves it."""
+        front = None if self._passes is None else self._passes.of(finish, criterion)
+        if front is None or front.labels is None or not front.proves_signs:
+            return None
+        found = front.score(row.rows)
+        if found is None:
+            return None
+        score, bound = damp_one(*found, self._served.gamma, self._served.intercept.item(), row)
+        return front.labels.one(score) if abs(score - front.labels.threshold) > bound else None
 
     def _one_together(
         self, row: FloatArray, finish: Finish, criterion: Criterion | None
@@ -462,8 +497,15 @@ class Runner:
     def _damped(self) -> Cascade:
         """The stages for rows with features beyond the width."""
         form = None if self.forms is None else self.forms.engine.approximation.form
-        served: Any = form if self.exact is None else self.exact.expansion
-        return damped(self.cascade, served.gamma, served.intercept, form)
+        return damped(self.cascade, self._served.gamma, self._served.intercept, form)
+
+    @cached_property
+    def _served(self) -> Any:
+        """What has gamma and intercept: the expansion, or the form where there is none."""
+        if self.exact is not None:
+            return self.exact.expansion
+        assert self.forms is not None
+        return self.forms.engine.approximation.form
 
     # Sizes of blocks, and bounds ------------------------------------------------------------------
 

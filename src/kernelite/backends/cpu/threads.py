@@ -44,6 +44,8 @@ __all__ = [
 QUICK_ROWS = 128  # where so many or more are worth a thread, less work than that is little
 LITTLE = 16  # elsewhere, so many times fewer rows than are worth a thread
 TURNS = 16  # in which a thread takes its rows, so that those which begin late take fewer
+FEW_TURNS = 4  # likewise, of little work
+KEPT = 4  # times as many rows as are held: what threads do together with the lock kept
 SHARES = 1.5  # of what is left, per thread, that the next one takes: more even, but more calls
 
 
@@ -94,19 +96,27 @@ def share_rows(
     A thread takes `least` rows or more at a time. The threads wait and take rows inside compiled
     code (`kernels.pool`): Python is not asked between. Up to `held` rows, some twenty or forty
     microseconds of work, keep the interpreter's lock: if other threads want it, to hand it over and
-    to get it back takes longer. All others count as at work, also where they have one thread, so
-    that those who come meanwhile ask for fewer.
+    to get it back takes longer. So do a few times as many that threads do together, or that have
+    one core anyway: callers then take turns, each with all threads. Of little work, few threads are
+    woken; those that are still awake from the last call take part. All others count as at work,
+    also where they have one thread, so that those who come meanwhile ask for fewer.
     """
     if held is None:  # few rows that are worth a thread may take any time
         held = least - 1 if least >= QUICK_ROWS else least // LITTLE
-    if n_rows <= held:  # a single row would feel the questions that follow
-        kernel.shared(-1, 0, *arguments)
+    if n_rows <= held and (n_rows < 2 * least or n_rows <= held // 4):
+        kernel.shared(-1, 0, 0, *arguments)  # a single row would feel the questions that follow
         return
     threads = 1 if n_rows < 2 * least else min(_free(), n_rows // max(least, 1))
     if threads > 1:
         from kernelite.backends.cpu.kernels.pool import ensure_helpers
 
         threads = 1 + ensure_helpers(threads - 1)
+    together = threads > 1 or limits.available() == 1
+    if n_rows <= (KEPT * held if together else held):
+        step = max(least, n_rows // (FEW_TURNS * threads))
+        woken = min(threads, 2 * n_rows // held) - 1
+        kernel.shared(-threads, woken, -(-step // 8) * 8, *arguments)
+        return
     mine = object()
     try:
         _at_work[mine] = threads
@@ -114,7 +124,7 @@ def share_rows(
             kernel.alone(*arguments)
         else:
             step = max(least, n_rows // (TURNS * threads))
-            kernel.shared(threads - 1, -(-step // 8) * 8, *arguments)
+            kernel.shared(threads - 1, threads - 1, -(-step // 8) * 8, *arguments)
     finally:
         _at_work.pop(mine, None)
 

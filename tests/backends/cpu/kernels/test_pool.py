@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -64,14 +66,14 @@ def test_python_is_called_once_and_pieces_are_few() -> None:
     class Counted:
         @staticmethod
         def shared(*arguments: object) -> None:
-            calls.append(arguments[:2])
+            calls.append(arguments[:3])
             own(*arguments)
 
     out, pieces = np.zeros(len(rows)), np.zeros(len(rows), np.int64)
     share_rows(Counted, len(rows), 64, rows, np.ones(3), out, pieces, np.empty(0))
-    (helpers, step), found = calls[0], pieces[pieces > 0]
+    (helpers, woken, step), found = calls[0], pieces[pieces > 0]
     assert len(calls) == 1
-    assert helpers == 3
+    assert helpers == woken == 3
     assert len(found) == -(-len(rows) // int(step)) <= threads.TURNS * 4 + 1  # type: ignore[call-overload]
     assert (out == 3.0).all()
 
@@ -132,8 +134,8 @@ def test_little_work_keeps_the_interpreters_lock_and_one_thread_counts_as_work()
 
     class Counted:
         @staticmethod
-        def shared(helpers: int, step: int, *_: object) -> None:
-            asked.append((helpers, step, len(threads._at_work)))
+        def shared(helpers: int, woken: int, step: int, *_: object) -> None:
+            asked.append((helpers, woken, step, len(threads._at_work)))
 
         @staticmethod
         def alone(*_: object) -> None:
@@ -143,8 +145,78 @@ def test_little_work_keeps_the_interpreters_lock_and_one_thread_counts_as_work()
     share_rows(Counted, len(rows), 127, rows)  # each row may take long
     share_rows(Counted, len(rows), 26, rows, held=50)
     share_rows(Counted, 1, 24, rows)
-    assert asked == [(-1, 0, 0), 1, (-1, 0, 0), (-1, 0, 0)]
+    assert asked == [(-1, 0, 0, 0), 1, (-1, 0, 0, 0), (-1, 0, 0, 0)]
     assert not threads._at_work
+
+
+def test_threads_share_little_work_with_the_lock_kept_and_few_are_woken() -> None:
+    """The old way was one thread up to twice as many rows, and two calls' worth of waking."""
+    asked, rows = [], np.ones((1000, 3))
+
+    class Counted:
+        @staticmethod
+        def shared(*arguments: int) -> None:
+            asked.append(arguments[:3])
+
+        @staticmethod
+        def alone(*_: object) -> None:
+            asked.append((0, 0, 0))
+
+    for m, held in ((100, 448), (112, 448), (200, 448), (1000, 448), (1000, 250), (1000, 249)):
+        share_rows(Counted, m, 64, rows, held=held)
+    assert asked[:2] == [(-1, 0, 0)] * 2
+    # Helpers (with the lock if negative, less one), those to be woken, and rows at a time.
+    assert asked[2:] == [(-3, -1, 64), (-4, 3, 64), (-4, 3, 64), (3, 3, 64)]
+    assert not threads._at_work
+
+
+def test_one_core_keeps_the_lock_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "available", lambda: 1)
+    asked = []
+
+    class Counted:
+        @staticmethod
+        def shared(*arguments: int) -> None:
+            asked.append(arguments[0])
+
+        @staticmethod
+        def alone(*_: object) -> None:
+            asked.append(0)
+
+    for m in (1000, 1024, 1025):
+        share_rows(Counted, m, 64, held=256)
+    assert asked == [-1, -1, 0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no helpers here")
+def test_no_waking_is_lost_or_left_over() -> None:
+    """Whoever sleeps is counted, and is posted to once: no helper looks in vain for ever."""
+    rows, rng = np.random.default_rng(0).normal(size=(5000, 3)), np.random.default_rng(1)
+    wanted = rows @ np.arange(3.0)
+
+    def call(pauses: np.ndarray) -> None:
+        for pause, m in zip(pauses, rng.integers(100, 5000, len(pauses))):
+            out, pieces = np.zeros(m), np.zeros(m, np.int64)
+            given = rows[:m], np.arange(3.0), out, pieces, np.empty(0)
+            share_rows(sums_of_rows, m, 16, *given, held=m // 2)  # with the lock
+            share_rows(sums_of_rows, m, 16, *given)  # and without
+            np.testing.assert_allclose(out, 2.0 * wanted[:m])
+            time.sleep(pause)
+
+    callers = [threading.Thread(target=call, args=(1e-4 * rng.random(60),)) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    words, value, library = objects.WORDS, ctypes.c_int(-1), ctypes.CDLL(None)
+    tried_until = time.monotonic() + PATIENCE
+    while objects.POOL[words["sleepers"]] < len(pool._started) and time.monotonic() < tried_until:
+        time.sleep(0.001)
+    assert objects.POOL[words["sleepers"]] == len(pool._started) > 0
+    assert [objects.POOL[words[name]] for name in ("watchers", "tickets", "busy")] == [0, 0, 0]
+    for name in ("work", "done"):
+        library.sem_getvalue(ctypes.byref(objects.POOL, 8 * words[name]), ctypes.byref(value))
+        assert value.value == 0
 
 
 FIRST_USE = """

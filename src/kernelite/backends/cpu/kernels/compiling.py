@@ -199,17 +199,21 @@ class KernelSource:
         An `ArrayType`, or the name of a scalar, for each.
     by_row : tuple of int
         Arguments with an entry per row, so that rows may be given to several threads.
+    inside : tuple of int
+        Those of them that another kernel gives it rows of its own in.
     """
 
     function: Callable[..., Any]
     symbol: str
     arguments: tuple[ArrayType | str, ...]
     by_row: tuple[int, ...] = ()
+    inside: tuple[int, ...] = ()
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Of its entries: the second one shares rows out."""
-        return (self.symbol, f"{self.symbol}_shared") if self.by_row else (self.symbol,)
+        """Of its entries: the second one shares rows out, the third is for other kernels."""
+        more = [""] + ["_shared"] * bool(self.by_row) + ["_inside"] * bool(self.inside)
+        return tuple(self.symbol + one for one in more)
 
     def ordinary(self, arguments: tuple[Any, ...]) -> list[Any]:
         """Arguments as compiled code takes them: arrays of no subclass, Python's numbers.
@@ -246,28 +250,29 @@ class KernelSource:
 
 
 def kernel(
-    *argument_types: Any, name: str = "", by_row: tuple[str, ...] = ()
+    *argument_types: Any, name: str = "", by_row: tuple[str, ...] = (), inside: tuple[str, ...] = ()
 ) -> Callable[[Function], Function]:
     """Declare a function that providers give an address for when it is first called.
 
     Types are those of `array_type`, or names of scalars; those of its annotations if none is given.
     It returns a whole number or nothing, and may be called by any thread: it runs without the
     interpreter's lock. `name` is for functions that are made several times. `by_row` names
-    arguments with an entry per row: `cpu.threads.share_rows` then has all threads run it.
+    arguments with an entry per row: `cpu.threads.share_rows` then has all threads run it. `inside`
+    names those that another kernel gives it, with rows that it has found (`behind`).
     """
 
     def made(function: Function) -> Function:
         given = tuple(argument_types) or tuple(_annotated(function))
         place = function.__module__.rpartition(".")[2]
         names = list(signature(function).parameters)
-        rows = tuple(names.index(one) for one in by_row)
-        own = KernelSource(function, f"{place}_{name or function.__name__}", given, rows)
+        rows, within = (tuple(names.index(one) for one in some) for some in (by_row, inside))
+        own = KernelSource(function, f"{place}_{name or function.__name__}", given, rows, within)
         # Once their code is found, attributes are that itself, which saves a call of Python's.
         call: Any = _caller(own, own.symbol, lambda entry: setattr(call, "alone", entry))
         call = wraps(function)(call)
         call.kernel, call.alone = own, call
         if by_row:
-            share = own.symbols[1], lambda entry: setattr(call, "shared", entry), 2
+            share = own.symbols[1], lambda entry: setattr(call, "shared", entry), 3
             call.shared = _caller(own, *share)
         providers.declare(own)
         declared: Function = call

@@ -6,8 +6,6 @@ and numbers of them, and calls the kernel; a second one has the threads of a poo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.ir as ir
@@ -26,7 +24,7 @@ from kernelite.backends.cpu.kernels.objects import (
     WORDS,
 )
 
-__all__ = ["Entry", "SharedEntry", "numba_type", "pool_text"]
+__all__ = ["Entry", "InsideEntry", "SharedEntry", "numba_type", "pool_text"]
 
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400  # flags of NumPy's arrays
 _NEXT, _ROWS, _STEP, _FAILED, _ARGUMENTS = range(5)  # fields of what threads share: `SharedEntry`
@@ -40,24 +38,42 @@ def numba_type(kind: ArrayType | str) -> Any:
     return getattr(types, kind)
 
 
+WATCHED_NANOSECONDS = 50_000  # about what it takes to have a thread woken
+_MONOTONIC = 1  # the number of Linux's clock
+
 # The threads of `pool` and who calls them. A helper that takes one of the tickets runs the
 # function. When the caller has done its part, it takes back the tickets that are left, and waits
-# for as many helpers as took one. Semaphores may be posted more often than is of use: then a helper
-# looks in vain. A signal may end a wait early.
+# for as many helpers as took one.
+#
+# To wake a thread takes as long as little work does. So a helper without work watches the tickets
+# for a while before it sleeps, and whoever calls again meanwhile finds it awake; the caller watches
+# for the last ones as long. Who is about to sleep is counted first and looks once more: a caller
+# takes a sleeper off that count before it posts, so that each post wakes one, and none is lost. A
+# helper that finds a ticket after all takes itself off; if a caller was faster, its post is there.
+# A signal may end a wait early.
 _POOL_TEXT = """
 @{table} = external global [{entries} x i64]
+
+define internal i64 @now(ptr %clock) {{
+start:
+  %time = alloca [2 x i64]
+  %told = call i32 %clock(i32 {monotonic}, ptr %time)
+  %seconds = load i64, ptr %time
+  %rest_at = getelementptr i64, ptr %time, i64 1
+  %rest = load i64, ptr %rest_at
+  %whole = mul i64 %seconds, 1000000000
+  %found = add i64 %whole, %rest
+  ret i64 %found
+}}
 
 define void @{server}() {{
 start:
 {known}
-  br label %sleep
-sleep:
-  %woken = call i32 %wait(ptr %work)
   br label %look
 look:
   %left = load atomic i64, ptr %tickets seq_cst, align 8
   %any = icmp sgt i64 %left, 0
-  br i1 %any, label %take, label %sleep
+  br i1 %any, label %take, label %idle
 take:
   %fewer = sub i64 %left, 1
   %tried = cmpxchg ptr %tickets, i64 %left, i64 %fewer seq_cst seq_cst
@@ -69,9 +85,44 @@ run:
   call void %called(ptr %argument)
   %told = call i32 %post(ptr %done)
   br label %look
+idle:
+  %watching = atomicrmw add ptr %watchers, i64 1 seq_cst
+  %begun = call i64 @now(ptr %clock)
+  br label %watch
+watch:
+  %seen = load atomic i64, ptr %tickets seq_cst, align 8
+  %some = icmp sgt i64 %seen, 0
+  br i1 %some, label %seen_some, label %older
+seen_some:
+  %found = atomicrmw sub ptr %watchers, i64 1 seq_cst
+  br label %look
+older:
+  %time = call i64 @now(ptr %clock)
+  %age = sub i64 %time, %begun
+  %tired = icmp sgt i64 %age, {watched}
+  br i1 %tired, label %drowsy, label %watch
+drowsy:
+  %sleeping = atomicrmw add ptr %sleepers, i64 1 seq_cst
+  %unwatched = atomicrmw sub ptr %watchers, i64 1 seq_cst
+  %last = load atomic i64, ptr %tickets seq_cst, align 8
+  %late = icmp sgt i64 %last, 0
+  br i1 %late, label %rise, label %sleep
+rise:
+  %asleep = load atomic i64, ptr %sleepers seq_cst, align 8
+  %counted = icmp sgt i64 %asleep, 0
+  br i1 %counted, label %leave, label %sleep
+leave:
+  %others = sub i64 %asleep, 1
+  %risen = cmpxchg ptr %sleepers, i64 %asleep, i64 %others seq_cst seq_cst
+  %up = extractvalue {{ i64, i1 }} %risen, 1
+  br i1 %up, label %look, label %rise
+sleep:
+  %failed = call i32 %wait(ptr %work)
+  %woken = icmp eq i32 %failed, 0
+  br i1 %woken, label %look, label %sleep
 }}
 
-define {linkage} void @{share}(ptr %called, ptr %argument, i64 %helpers) {{
+define {linkage} void @{share}(ptr %called, ptr %argument, i64 %helpers, i64 %most_woken) {{
 start:
 {known}
   %tried = cmpxchg ptr %busy, i64 0, i64 1 seq_cst seq_cst
@@ -84,11 +135,24 @@ together:
   store ptr %called, ptr %function
   store ptr %argument, ptr %given
   store atomic i64 %helpers, ptr %tickets seq_cst, align 8
+  %awake = load atomic i64, ptr %watchers seq_cst, align 8
+  %lacking = sub i64 %helpers, %awake
+  %less = icmp slt i64 %lacking, %most_woken
+  %wanted = select i1 %less, i64 %lacking, i64 %most_woken
   br label %more
 more:
-  %i = phi i64 [ 0, %together ], [ %next, %wake ]
-  %asked = icmp sge i64 %i, %helpers
-  br i1 %asked, label %work_on, label %wake
+  %i = phi i64 [ 0, %together ], [ %i, %claim ], [ %next, %wake ]
+  %enough = icmp sge i64 %i, %wanted
+  br i1 %enough, label %work_on, label %whom
+whom:
+  %asleep = load atomic i64, ptr %sleepers seq_cst, align 8
+  %some = icmp sgt i64 %asleep, 0
+  br i1 %some, label %claim, label %work_on
+claim:
+  %others = sub i64 %asleep, 1
+  %asked = cmpxchg ptr %sleepers, i64 %asleep, i64 %others seq_cst seq_cst
+  %claimed = extractvalue {{ i64, i1 }} %asked, 1
+  br i1 %claimed, label %wake, label %more
 wake:
   %told = call i32 %post(ptr %work)
   %next = add i64 %i, 1
@@ -97,11 +161,25 @@ work_on:
   call void %called(ptr %argument)
   %left = atomicrmw xchg ptr %tickets, i64 0 seq_cst
   %begun = sub i64 %helpers, %left
+  %none = icmp sle i64 %begun, 0
+  br i1 %none, label %free_again, label %others_work
+others_work:
+  %since = call i64 @now(ptr %clock)
   br label %expect
 expect:
-  %missing = phi i64 [ %begun, %work_on ], [ %fewer, %ended ], [ %missing, %listen ]
+  %missing = phi i64
+    [ %begun, %others_work ], [ %missing, %younger ], [ %missing, %listen ], [ %fewer, %ended ]
   %all = icmp sle i64 %missing, 0
-  br i1 %all, label %free_again, label %listen
+  br i1 %all, label %free_again, label %watch
+watch:
+  %absent = call i32 %trywait(ptr %done)
+  %there = icmp eq i32 %absent, 0
+  br i1 %there, label %ended, label %younger
+younger:
+  %time = call i64 @now(ptr %clock)
+  %age = sub i64 %time, %since
+  %tired = icmp sgt i64 %age, {watched}
+  br i1 %tired, label %listen, label %expect
 listen:
   %failed = call i32 %wait(ptr %done)
   %good = icmp eq i32 %failed, 0
@@ -114,6 +192,8 @@ free_again:
   ret void
 }}
 """
+_FUNCTIONS = {"wait": "sem_wait", "trywait": "sem_trywait", "post": "sem_post"}
+_FUNCTIONS |= {"pool": "pool", "clock": "clock_gettime"}  # as the text calls what the table holds
 
 
 def pool_text(linkage: str = "") -> str:
@@ -121,10 +201,11 @@ def pool_text(linkage: str = "") -> str:
     table = f"[{len(OBJECTS)} x i64], ptr @{TABLE}, i64 0, i64"
     known = [
         f"  %{name} = load ptr, ptr getelementptr ({table} {OBJECTS.index(of)})"
-        for name, of in (("pool", "pool"), ("wait", "sem_wait"), ("post", "sem_post"))
+        for name, of in _FUNCTIONS.items()
     ]
     known += [f"  %{name} = getelementptr i64, ptr %pool, i64 {at}" for name, at in WORDS.items()]
     names = {"table": TABLE, "entries": len(OBJECTS), "server": SERVER, "share": SHARE}
+    names |= {"monotonic": _MONOTONIC, "watched": WATCHED_NANOSECONDS}
     return _POOL_TEXT.format(linkage=linkage, known="\n".join(known), **names)
 
 
@@ -135,20 +216,24 @@ class Entry:
     interpreter's lock. If one is of another kind, it has `self` called with all of them.
     """
 
+    which = 0  # of the kernel's symbols
     before = 0  # whole numbers that stand before the kernel's arguments
 
     def __init__(self, compiled: Any, module: Any, kernel: KernelSource) -> None:
         self.compiled, self.kernel = compiled, kernel
-        symbol = kernel.symbols[1 if self.before else 0]
         self.context, self.i64 = compiled.target_context, ir.IntType(64)
         self.pointer = ir.IntType(8).as_pointer()
-        passed = [self.pointer, self.pointer.as_pointer(), self.i64]
-        self.function = ir.Function(module, ir.FunctionType(self.pointer, passed), symbol)
+        symbol = kernel.symbols[self.which]
+        self.function = ir.Function(module, self.signature(), symbol)
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
         self.otherwise = self.function.append_basic_block("otherwise")
         table = ir.ArrayType(self.i64, len(OBJECTS))
         known = module.globals.get(TABLE)
         self.table = ir.GlobalVariable(module, table, TABLE) if known is None else known
+
+    def signature(self) -> Any:
+        """What it is given, and returns."""
+        return ir.FunctionType(self.pointer, [self.pointer, self.pointer.as_pointer(), self.i64])
 
     def write(self) -> None:
         """All of it."""
@@ -171,16 +256,10 @@ class Entry:
 
     def run(self, values: list[Any]) -> tuple[Any, Any]:
         """Whether the kernel failed, and the whole number that it returns."""
-        with self.unlocked():
-            failed, found = self.called(self.builder, values)
-        return failed, self.whole(found)
-
-    @contextmanager
-    def unlocked(self) -> Iterator[None]:
-        """What is written inside runs without the interpreter's lock."""
         state = self.call("PyEval_SaveThread", self.pointer)
-        yield
+        failed, found = self.called(self.builder, values)
         self.call("PyEval_RestoreThread", ir.VoidType(), state)
+        return failed, self.whole(found)
 
     def called(self, builder: Any, values: list[Any]) -> tuple[Any, Any]:
         """Whether the kernel failed, and what it returns."""
@@ -271,6 +350,11 @@ class Entry:
         populate_array(view, data, shape, strides, size, None)
         return view._getvalue()
 
+    def struct(self, builder: Any, i: int, value: Any) -> Any:
+        """numba's view of argument i, to be looked into."""
+        kind: Any = self.kernel.arguments[i]
+        return make_array(numba_type(kind))(self.context, builder, value=value)
+
     def whole(self, found: Any) -> Any:
         """What a kernel returns as a whole number; 0 if it returns nothing."""
         result, i64 = self.compiled.fndesc.restype, self.i64
@@ -284,29 +368,36 @@ class Entry:
 
 
 class SharedEntry(Entry):
-    """As `Entry`, given the number of helpers and of rows that a thread takes at a time.
+    """As `Entry`, given how many helpers there may be, how many of these to wake if they sleep, and
+    how many rows a thread takes at a time.
 
     All that the threads need is in one structure: the next row, how many rows there are and are
-    taken at a time, whether one failed, then the kernel's arguments. A number of helpers below 0
-    has the caller work alone and keep the interpreter's lock, since to give it up and to get it
-    back takes longer than little work does while other threads want it.
+    taken at a time, whether one failed, then the kernel's arguments. A number of helpers below 0,
+    -1 for none, has the caller keep the interpreter's lock, since to give it up and to get it back
+    takes longer than little work does while other threads want it.
     """
 
-    before = 2
+    which, before = 1, 3
 
     def run(self, values: list[Any]) -> tuple[Any, Any]:
         """As `Entry.run`; such kernels return nothing."""
         builder, i64 = self.builder, self.i64
-        helpers, step, *values = values
-        failed = builder.alloca(ir.IntType(1))
-        with builder.if_else(builder.icmp_signed("<", helpers, i64(0))) as (locked, unlocked):
-            with locked:
+        helpers, woken, step, *values = values
+        failed, state = builder.alloca(ir.IntType(1)), builder.alloca(self.pointer)
+        with builder.if_else(builder.icmp_signed("==", helpers, i64(-1))) as (alone, together):
+            with alone:
                 builder.store(self.called(builder, values)[0], failed)
-            with unlocked, self.unlocked():
-                builder.store(self.shared(helpers, step, values), failed)
+            with together:
+                unlocked = builder.icmp_signed(">=", helpers, i64(0))
+                with builder.if_then(unlocked):
+                    builder.store(self.call("PyEval_SaveThread", self.pointer), state)
+                count = builder.select(unlocked, helpers, builder.sub(i64(-1), helpers))
+                builder.store(self.shared(count, woken, step, values), failed)
+                with builder.if_then(unlocked):
+                    self.call("PyEval_RestoreThread", ir.VoidType(), builder.load(state))
         return builder.load(failed), i64(0)
 
-    def shared(self, helpers: Any, step: Any, values: list[Any]) -> Any:
+    def shared(self, helpers: Any, woken: Any, step: Any, values: list[Any]) -> Any:
         """Whether the kernel failed in one of the threads."""
         builder, i64 = self.builder, self.i64
         first = self.kernel.by_row[0]
@@ -317,17 +408,12 @@ class SharedEntry(Entry):
         for i, one in enumerate(fields):
             builder.store(one, builder.gep(given, [ir.IntType(32)(0), ir.IntType(32)(i)]))
         part = self.part(given.type)
-        kind = ir.FunctionType(ir.VoidType(), [self.pointer, self.pointer, i64])
+        kind = ir.FunctionType(ir.VoidType(), [self.pointer, self.pointer, i64, i64])
         share = cgutils.get_or_insert_function(self.function.module, kind, SHARE)
         addresses = [builder.bitcast(one, self.pointer) for one in (part, given)]
-        builder.call(share, [*addresses, helpers])
+        builder.call(share, [*addresses, helpers, woken])
         failed = builder.load(builder.gep(given, [ir.IntType(32)(0), ir.IntType(32)(_FAILED)]))
         return builder.icmp_unsigned("!=", failed, i64(0))
-
-    def struct(self, builder: Any, i: int, value: Any) -> Any:
-        """numba's view of argument i, to be looked into."""
-        kind: Any = self.kernel.arguments[i]
-        return make_array(numba_type(kind))(self.context, builder, value=value)
 
     def part(self, kind: Any) -> Any:
         """The function that a thread runs: it takes rows as long as there are some."""
@@ -372,3 +458,41 @@ class SharedEntry(Entry):
         view.data = builder.inttoptr(there, view.data.type)
         view.shape = builder.insert_value(shape, builder.select(mine, count, length), 0)
         return view._getvalue()
+
+
+class InsideEntry(Entry):
+    """What another kernel calls for rows of its own: i64 entry(object **given, void **rows, n).
+
+    `given` are the arguments as Python's objects, which were looked at before and are kept: arrays
+    and floats. The first few that are declared as `inside` are taken from the addresses `rows`
+    instead, with n rows each. It returns whether the kernel failed, and asks nothing of Python.
+    """
+
+    which = 2
+
+    def signature(self) -> Any:
+        """As said above."""
+        addresses = self.pointer.as_pointer()
+        return ir.FunctionType(self.i64, [addresses, addresses, self.i64])
+
+    def write(self) -> None:
+        """All of it."""
+        builder, i64 = self.builder, self.i64
+        given, places, count = self.function.args
+        values = []
+        for i, kind in enumerate(self.kernel.arguments):
+            one = builder.load(builder.gep(given, [i64(i)]))
+            if not isinstance(kind, ArrayType):
+                assert kind == "float64", f"{self.kernel.symbol} takes a {kind} inside another"
+                values.append(self.field(one, HEADER_BYTES, ir.DoubleType()))
+                continue
+            view = self.struct(builder, i, self.view(one, kind))
+            if i in self.kernel.inside:
+                place = builder.gep(places, [i64(self.kernel.inside.index(i))])
+                view.data = builder.bitcast(builder.load(place), view.data.type)
+                view.shape = builder.insert_value(view.shape, count, 0)
+            values.append(view._getvalue())
+        failed, _found = self.called(builder, values)
+        builder.ret(builder.zext(failed, i64))
+        builder.position_at_end(self.otherwise)
+        builder.unreachable()

@@ -30,6 +30,7 @@ from kernelite.series.rounding import LOST_TERMS, SAFETY, UNIT
 __all__ = [
     "ROWS_PER_THREAD",
     "UNJUDGED",
+    "add_count",
     "add_counts",
     "bound_rows",
     "damp_rows",
@@ -43,8 +44,8 @@ __all__ = [
 
 ROWS_PER_THREAD = 1 << 16  # some twenty microseconds
 _NONE = np.empty(0, np.int64)
-UNJUDGED = np.empty(0), _NONE, _NONE, _NONE, np.empty(0, np.bool_)
-"""Rule, words, counts, answers and open rows of a pass that is not to judge its rows."""
+UNJUDGED = np.empty(0), _NONE, _NONE, np.empty(0), _NONE, _NONE, np.empty(0, np.bool_)
+"""Rule, words, sums behind and their rule, counts, answers and open rows where none is judged."""
 
 
 @instruction(types.void(types.uintp, types.int64))
@@ -61,6 +62,12 @@ def add_counts(counts: Any, n_open: int, outside: int, unknown: int) -> None:
     _add(place, n_open)
     _add(place + np.uintp(8), outside)
     _add(place + np.uintp(16), unknown)
+
+
+@helper
+def add_count(counts: Any, place: int, number: int) -> None:
+    """Add to one of them."""
+    _add(np.uintp(counts.ctypes.data) + np.uintp(8 * place), number)
 
 
 @helper

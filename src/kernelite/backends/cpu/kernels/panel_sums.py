@@ -137,7 +137,9 @@ def _types(dtype: str) -> tuple[Any, ...]:
 
 
 SCORES = {
-    precision: kernel(*_types(precision.dtype), by_row=BY_ROW)(_over_tiles(name, precision))
+    precision: kernel(
+        *_types(precision.dtype), by_row=BY_ROW, inside=BY_ROW[:3] if precision is SINGLE else ()
+    )(_over_tiles(name, precision))
     for name, precision in (
         ("single_scores", SINGLE),
         ("double_scores", DOUBLE),

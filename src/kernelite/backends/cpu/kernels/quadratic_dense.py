@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelite.backends.cpu.kernels.behind import sum_open
 from kernelite.backends.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate, bound_tile
 from kernelite.backends.cpu.kernels.compiling import (
     Blocks,
@@ -172,6 +173,8 @@ def form_kernel(
     certificate: Matrix,
     rule: Vector,
     words: Longs,
+    behind: Longs,
+    behind_rule: Vector,
     counts: OutLongs,
     answers: OutLongs,
     is_open: OutBools,
@@ -221,3 +224,5 @@ def form_kernel(
             n_open, outside, unknown = n_open + found[0], outside + found[1], unknown + found[2]
     if len(rule) > 0:
         add_counts(counts, n_open, outside, unknown)
+        if n_open and len(behind) > 0:
+            sum_open(rows, way, behind, behind_rule, words, counts, answers, is_open, n_open)

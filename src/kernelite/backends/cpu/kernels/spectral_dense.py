@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.backends.cpu.kernels.behind import sum_open
 from kernelite.backends.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate, bound_tile
 from kernelite.backends.cpu.kernels.compiling import (
     Blocks,
@@ -261,6 +262,8 @@ def spectral_kernel(
     certificate: Matrix,
     rule: Vector,
     words: Longs,
+    behind: Longs,
+    behind_rule: Vector,
     counts: OutLongs,
     answers: OutLongs,
     is_open: OutBools,
@@ -295,3 +298,5 @@ def spectral_kernel(
             n_open, outside, unknown = n_open + found[0], outside + found[1], unknown + found[2]
     if len(rule) > 0:
         add_counts(counts, n_open, outside, unknown)
+        if n_open and len(behind) > 0:
+            sum_open(rows, way, behind, behind_rule, words, counts, answers, is_open, n_open)

@@ -185,7 +185,7 @@ def _finish(
             scores[first + i, 0], bounds[first + i, 0] = intercept, math.inf
 
 
-@kernel(by_row=("rows", "scores", "bounds"))
+@kernel(by_row=("rows", "scores", "bounds"), inside=("rows", "scores", "bounds"))
 def row_tangents(
     rows: Matrix,
     point: Vector,

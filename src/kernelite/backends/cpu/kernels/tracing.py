@@ -24,7 +24,13 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from kernelite.backends.cpu.kernels.compiling import OPTIONS, KernelSource, Traced
-from kernelite.backends.cpu.kernels.entries import Entry, SharedEntry, numba_type, pool_text
+from kernelite.backends.cpu.kernels.entries import (
+    Entry,
+    InsideEntry,
+    SharedEntry,
+    numba_type,
+    pool_text,
+)
 from kernelite.backends.cpu.kernels.objects import SERVER, SHARE, TABLE, object_table
 from kernelite.backends.cpu.kernels.providers import FAMILIES
 
@@ -120,6 +126,8 @@ def library_of(kernel: KernelSource) -> Any:
         Entry(compiled, module, kernel).write()
         if kernel.by_row:
             SharedEntry(compiled, module, kernel).write()
+        if kernel.inside:
+            InsideEntry(compiled, module, kernel).write()
         library.add_ir_module(module)
         library.add_linking_library(compiled.library)
         library.finalize()
