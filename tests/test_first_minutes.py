@@ -37,7 +37,8 @@ OLD_SENTENCES = (
     "tested on rows that chose nothing",
     "one thread per request is usually the best",
     "`tolerance=` asks for less",
-    "only as good as their labels",
+    "as good as their labels",
+    "as good as the labels",
     "Shares were measured on",
     "A compiled model has the methods of its source",
 )

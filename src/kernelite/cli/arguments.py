@@ -198,15 +198,17 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         "--max-disagreement",
         metavar="SHARE",
         type=positive,
-        help=f"of calibrated labels (default: {default['max_disagreement']:g})",
+        help="the most labels that may differ, with --guarantee calibrated "
+        f"(default: {default['max_disagreement']:g})",
     )
     add(
         "--confidence",
         type=positive,
-        help=f"of a calibration (default: {default['confidence']:g})",
+        help="how surely they are no more, with --guarantee calibrated "
+        f"(default: {default['confidence']:g})",
     )
     add("--max-bytes", metavar="BYTES", type=_bytes, help="the most a form may take, e.g. 512M")
-    add("--random-state", metavar="SEED", type=whole(0), help="of what is drawn (default: 0)")
+    add("--random-state", metavar="SEED", type=whole(0), help="of random draws (default: 0)")
 
 
 def compile_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -55,8 +55,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("kernelite", "approxsvm"),
         default="kernelite",
-        help="of OUT; approxsvm holds one output about the origin without a guarantee, and these "
-        "become the defaults (default: kernelite)",
+        help="how OUT is written; approxsvm is the text that the paper's program reads: one "
+        "output, expanded about the origin, without a guarantee (default: kernelite)",
     )
     parser.add_argument(
         "--plan",

@@ -77,7 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=int,
         choices=(0, 1),
         default=0,
-        help="1: probabilities, and labels by the largest of them (default: 0)",
+        help="1: write probabilities too, and the label of the largest (default: 0)",
     )
     parser.add_argument(
         "--exact", action="store_true", help="MODEL is a fitted model; evaluate it exactly"

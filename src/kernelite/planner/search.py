@@ -348,7 +348,8 @@ class Search:
         firsts = sorted(firsts, key=lambda option: option.nanoseconds)[:MOST_FIRST_TIERS]
         for first in firsts:
             if first.approximation.form is not form and self._may_pay(first, form, 0.0):
-                self._try(f"{first.name}, then full", replace(first.approximation, full=form))
+                both = replace(first.approximation, full=form)
+                self._try(f"{first.name}, then the quadratic form", both)
         cubics = third_order_tiers(
             self.expansion,
             form,
