@@ -38,6 +38,7 @@ from kernelite.series.rounding import SINGLE_UNIT, UNIT
 from kernelite.support.records import dataclass
 
 __all__ = [
+    "BASIS_COLUMNS",
     "MARGIN",
     "Eigenvectors",
     "InverseFactor",
@@ -49,7 +50,7 @@ __all__ = [
 NEAR_IDENTITY = 0.05  # of the identity: an inverse or eigenvectors farther off are not used
 MARGIN = 1.0 + 1e-6  # for what bounds themselves round
 TINY_SINGLES = 2e-45 * 4.0  # what a number or a product in single precision may lose to underflow
-BASIS_COLUMNS = 16  # of B: with more of them, products of doubles take what singles save
+BASIS_COLUMNS = 16  # of B: a panel of any processor takes so many; more take what singles save
 BASIS_TURNS = 3  # after which B has the leading eigenvectors, nearly
 NORM_TURNS = 12
 
@@ -301,7 +302,7 @@ class ShortRest:
         ----------
         inverse : InverseFactor
         basis : ndarray of shape (n, k)
-            B, as `leading_columns` gives it, or any.
+            B of `BASIS_COLUMNS` at most, as `leading_columns` gives it, or any.
         factor : ndarray of shape (n, n)
             L.
         """
