@@ -14,6 +14,7 @@ from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.factors import (
+    BASIS_COLUMNS,
     Eigenvectors,
     InverseFactor,
     ShortRest,
@@ -228,7 +229,7 @@ def _variances(case: Model, _judge: Judge, rng: np.random.Generator) -> Iterator
         leading = every.leading(int(rng.integers(1, n))).kept()
         ways["eigenvectors"] = leading
     if inverse is not None:
-        basis = leading_columns(factor, int(rng.integers(0, n + 1)))
+        basis = leading_columns(factor, int(rng.integers(0, min(n, BASIS_COLUMNS) + 1)))
         if (short := ShortRest.of(inverse, basis, factor)) is not None:
             ways["short rest"] = short
     for how, factors in ways.items():

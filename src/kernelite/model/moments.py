@@ -213,11 +213,17 @@ def _proven_variances(
     if variances.expects(count, proven=proven):
         variances.expect(count, runner.dense(rows, slice(0, min(count, PROBED_MOMENT_ROWS))))
 
+    if count <= (block := _block(latent)):
+        seen = runner.dense(rows, slice(0, count))
+        found, errors = variances(seen)
+        _warn_of_lost(latent.lost(seen, found))
+        return found, errors
+
     def answer(*seen: FloatArray) -> FloatArray:
         found, errors = variances(seen)
         return np.stack([found, errors, latent.lost(seen, found)], axis=1)
 
-    found = runner.each(rows, answer, _block(latent))
+    found = runner.each(rows, answer, block)
     _warn_of_lost(found[:, 2])
     return found[:, 0], found[:, 1]
 

@@ -38,6 +38,7 @@ from kernelite.series.rounding import SINGLE_UNIT, UNIT
 from kernelite.support.records import dataclass
 
 __all__ = [
+    "BASIS_COLUMNS",
     "MARGIN",
     "Eigenvectors",
     "InverseFactor",
@@ -49,7 +50,7 @@ __all__ = [
 NEAR_IDENTITY = 0.05  # of the identity: an inverse or eigenvectors farther off are not used
 MARGIN = 1.0 + 1e-6  # for what bounds themselves round
 TINY_SINGLES = 2e-45 * 4.0  # what a number or a product in single precision may lose to underflow
-BASIS_COLUMNS = 16  # of B: with more of them, products of doubles take what singles save
+BASIS_COLUMNS = 16  # of B: a panel of any processor takes so many; more take what singles save
 BASIS_TURNS = 3  # after which B has the leading eigenvectors, nearly
 NORM_TURNS = 12
 
@@ -130,10 +131,10 @@ class InverseFactor:
 
 
 def _error(found: FloatArray, slack: FloatArray, n: int, off: float) -> FloatArray:
-    root = np.sqrt(found)
-    error = (2.0 * root + slack) * slack + (n + 4) * UNIT * found
-    error += 2.0 * off / (1.0 - off) ** 2 * (root + slack) ** 2
-    return MARGIN * error
+    """(2 r + slack) slack, n + 4 units of r^2, and t (r + slack)^2, where r^2 was found."""
+    t = 2.0 * off / (1.0 - off) ** 2
+    shift = (2.0 * np.sqrt(found) + slack) * slack
+    return MARGIN * (1.0 + t) * shift + MARGIN * (t + (n + 4) * UNIT) * found
 
 
 def _distance(W: FloatArray, L: FloatArray) -> float:
@@ -301,7 +302,7 @@ class ShortRest:
         ----------
         inverse : InverseFactor
         basis : ndarray of shape (n, k)
-            B, as `leading_columns` gives it, or any.
+            B of `BASIS_COLUMNS` at most, as `leading_columns` gives it, or any.
         factor : ndarray of shape (n, n)
             L.
         """
@@ -331,23 +332,38 @@ class ShortRest:
 
     def squares(self, X: FloatArray, moved: FloatArray) -> tuple[FloatArray, FloatArray]:
         """As those of `InverseFactor`."""
-        from kernelite.backends.cpu.kernels.triangle import TRIANGLE_COLUMNS, single_squares
+        from kernelite.backends.cpu.kernels.triangle import single_squares
+
+        sums = np.empty((3, len(X)))
+        single_squares(
+            *(X, self.shape[1], self.across, self.basis, self.images, self.triangle),
+            *sums,
+        )
+        found, (lengths, known) = sums[0], np.sqrt(sums[1:])
+        of_length, of_known, of_moved, ever = self._losses
+        slack = of_length * lengths + of_known * known + of_moved * moved + ever
+        return found, _error(found, slack, self.shape[0], self.off)
+
+    @cached_property
+    def _losses(self) -> tuple[float, float, float, float]:
+        """What W x may be off by, per |y|, |c| and |x - what it should be|, and in any case."""
+        from kernelite.backends.cpu.kernels.triangle import TRIANGLE_COLUMNS
 
         (n, k), (B_size, G_size, W_size) = self.shape, self.sizes
-        found, rests, shares = np.empty((3, len(X)))
-        single_squares(
-            *(X, k, self.across, self.basis, self.images, self.triangle),
-            *(found, rests, shares),
-        )
-        lengths, known = np.sqrt(rests), np.sqrt(shares)
-        # y is off by what B c rounds, a difference and a rounding to singles, and by underflow.
-        lost = (k + 2) * UNIT * B_size * known + SINGLE_UNIT * (1.0 + 1e-6) * lengths
-        lost += TINY_SINGLES * math.sqrt(n)
+        # y: a rounding to singles and one of the difference, those of B c, and underflow.
+        y_length, y_known = SINGLE_UNIT * (1.0 + 1e-6), (k + 2) * UNIT * B_size
+        y_ever = TINY_SINGLES * math.sqrt(n)
+        # Sums of products with y as it is then.
         rounded = (TRIANGLE_COLUMNS + 2) * SINGLE_UNIT * (1.0 + 1e-4) + (n + 4) * UNIT
-        slack = self.reach * (rounded * (lengths + lost) + lost + moved) + TINY_SINGLES * n**1.5
+        all_of_y = self.reach * (1.0 + rounded) * MARGIN
         # G is what W B was computed as; sums begin with its products.
-        slack += ((n + 2) * W_size * B_size + (n + k + 4) * G_size) * UNIT * known
-        return found, _error(found, MARGIN * slack, n, self.off)
+        images = ((n + 2) * W_size * B_size + (n + k + 4) * G_size) * UNIT * MARGIN
+        return (
+            all_of_y * y_length + self.reach * rounded * MARGIN,
+            all_of_y * y_known + images,
+            self.reach * MARGIN,
+            all_of_y * y_ever + TINY_SINGLES * n**1.5,
+        )
 
 
 def leading_columns(factor: FloatArray, count: int = BASIS_COLUMNS) -> FloatArray:

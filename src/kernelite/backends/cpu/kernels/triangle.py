@@ -30,7 +30,7 @@ from kernelite.backends.cpu.kernels.compiling import (
     kernel,
     types,
 )
-from kernelite.backends.cpu.kernels.exp2 import DOUBLE, PANEL_VECTORS, SINGLE, Code, Precision
+from kernelite.backends.cpu.kernels.exp2 import DOUBLE, PANEL_VECTORS, SINGLE, WIDE, Code, Precision
 from kernelite.backends.cpu.kernels.panels import add_by_halves, row_products
 from kernelite.data.rows.inputs import FloatArray
 
@@ -45,7 +45,7 @@ __all__ = [
 
 TRIANGLE_COLUMNS = 64  # met at a time: a panel's part and those of the rows are in the L1 cache
 DOUBLES_AT_ONCE, SINGLES_AT_ONCE = 48, 96  # rows that meet all panels in turn: they are in the L2
-MANY = SINGLE.rows  # in registers at a time
+MANY = 6 if WIDE else 2  # in registers at a time, with a line of the panel and an entry
 
 
 def triangle_panels(W: Any, precision: Precision, width: int) -> Any:
