@@ -35,7 +35,14 @@ from kernelite.backends.cpu.kernels.exp2 import LOG2_E, PANEL_VECTORS, SINGLE, C
 from kernelite.backends.cpu.kernels.panel_rows import chain_weights, ready_entries, ready_rows
 from kernelite.backends.cpu.kernels.panels import add_by_halves, entry_products, row_products
 
-__all__ = ["POLYNOMIALS", "REACHES", "entry_tangents", "row_tangents"]
+__all__ = [
+    "MOST_SQUARE",
+    "POLYNOMIALS",
+    "REACHES",
+    "entry_tangents",
+    "horner",
+    "row_tangents",
+]
 
 TANGENT_ROWS = 240  # a whole number of what is taken at once: 3 or 6
 REACHES = 0.8, 3.5, 40.0  # of |t|, for each of the polynomials, and for exponentials
@@ -105,7 +112,7 @@ def _over_panels(products: Callable[..., Any], rows: int, number: int) -> Callab
                     weighted = builder.fmul(t, b[v])
                     slopes.append(code.magnitude(weighted))
                     if polynomial:
-                        bent = builder.fmul(builder.fmul(weighted, t), _horner(code, t, polynomial))
+                        bent = builder.fmul(builder.fmul(weighted, t), horner(code, t, polynomial))
                     else:
                         power = code.exp2_inside(builder.fmul(t, code.all_lanes(LOG2_E)))
                         above = builder.fsub(builder.fsub(power, code.all_lanes(1.0)), t)
@@ -121,7 +128,7 @@ def _over_panels(products: Callable[..., Any], rows: int, number: int) -> Callab
     return run
 
 
-def _horner(code: Code, t: Any, polynomial: tuple[float, ...]) -> Any:
+def horner(code: Code, t: Any, polynomial: tuple[float, ...]) -> Any:
     value = code.all_lanes(polynomial[-1])
     for coefficient in reversed(polynomial[:-1]):
         value = code.multiply_add(value, t, code.all_lanes(coefficient))
