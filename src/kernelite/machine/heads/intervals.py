@@ -20,6 +20,7 @@ from kernelite.machine.ops import ops
 
 __all__ = [
     "LARGEST_DOUBLE",
+    "LOST_IN_HEADS",
     "SLACK",
     "BoolArray",
     "Range",
