@@ -308,6 +308,9 @@ def _exact(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answ
     if engine.single is not None:
         scores, bounds = engine.single.run(case.rows)
         yield "exact, single precision", judge, scores, _known(bounds)
+    if engine.several is not None:
+        scores, bounds = engine.several.run(case.rows)
+        yield "exact, several tangents", judge, scores, _known(bounds)
     for sums, name in ((engine.quick, "quick"), (engine.quickest, "quickest")):
         if sums is not None:
             scores, bounds = sums.run(case.rows)

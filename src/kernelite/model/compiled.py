@@ -18,7 +18,6 @@ from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
     decision_tolerance,
-    label_criterion,
     never,
 )
 from kernelite.support.errors import InputError, require_scikit_learn
@@ -352,7 +351,7 @@ class CompiledModel(Predicting):
         """
         self._require_certificate()
         rows, runner = rows_and_runner(self, X)
-        rule = rule_of(self, label_criterion(self.head, self.tolerance))
+        rule = rule_of(self, self._for_scores)
         return runner.bounds(rows, rule)
 
     def _require_certificate(self) -> None:

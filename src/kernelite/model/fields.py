@@ -33,8 +33,10 @@ from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
     Criterion,
     decision_criterion,
+    label_criterion,
     predict_criterion,
     probability_criterion,
+    transform_criterion,
 )
 from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.series.series import SeriesForm
@@ -242,6 +244,14 @@ class ModelFields:
     @cached_property
     def _for_decisions(self) -> Criterion:
         return decision_criterion(self.head, self.tolerance, self.score_tolerance)
+
+    @cached_property
+    def _for_transform(self) -> Criterion:
+        return transform_criterion(self.head, self.tolerance)
+
+    @cached_property
+    def _for_scores(self) -> Criterion:
+        return label_criterion(self.head, self.tolerance)
 
     @cached_property
     def _of_probabilities(self) -> Head:

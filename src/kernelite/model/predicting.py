@@ -29,9 +29,7 @@ from kernelite.program.criteria import (
     Criterion,
     LabelMargin,
     Margin,
-    label_criterion,
     never,
-    transform_criterion,
 )
 from kernelite.support.errors import InputError
 
@@ -233,8 +231,7 @@ class Predicting(ScikitLearnContract):
         beyond: FloatArray | None = None,
     ) -> FloatArray:
         """New coordinates of the rows, shape (m, k); with "certified", within `tolerance`."""
-        criterion = transform_criterion(self.head, self.tolerance)
-        found, _ = answer(self, X, self.head.transform, criterion, on_invalid, beyond)
+        found, _ = answer(self, X, self.head.transform, self._for_transform, on_invalid, beyond)
         return self._contained(found, X)
 
     def scores(
@@ -246,8 +243,7 @@ class Predicting(ScikitLearnContract):
         beyond: FloatArray | None = None,
     ) -> FloatArray:
         """The expansion's raw outputs, shape (m, k), settled as for `predict`."""
-        criterion = label_criterion(self.head, self.tolerance)
-        return answer(self, X, lambda scores: scores, criterion, on_invalid, beyond)[0]
+        return answer(self, X, lambda scores: scores, self._for_scores, on_invalid, beyond)[0]
 
     def _from_moments(self, X: RowsLike, method: Literal["predict", "predict_proba"]) -> Any:
         """Answers of a Gaussian process that its variance takes part in."""

@@ -228,9 +228,10 @@ class Close(Criterion):
 
     @cached_property
     def enough(self) -> Rule | None:
-        """Where every pair's sign and a bound suffice."""
-        limit = self.head.limit_by_pairs(self.method, self.tolerance)
-        return None if limit is None else Rule(True, 0.0, -1.0, np.array([limit]))
+        """Where a bound of every score suffices, or that and every pair's sign."""
+        alone = self.head.sufficient_limit(self.method, self.tolerance)
+        limit = self.head.limit_by_pairs(self.method, self.tolerance) if alone is None else alone
+        return None if limit is None else Rule(alone is None, 0.0, -1.0, np.array([limit]))
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""

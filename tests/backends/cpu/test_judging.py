@@ -242,6 +242,28 @@ def test_several_scores_are_settled_as_the_criterion_says(name: str, rows: int) 
                 assert (got.n_open, got.outside) == (expected.n_open, expected.outside)
 
 
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+@pytest.mark.parametrize("classes", [2, 3, 6])
+def test_what_is_enough_for_linear_heads_is(classes: int, method: str) -> None:
+    head, rng = LinearHead(np.arange(classes), logistic=True), np.random.default_rng(classes)
+    k, criterion = head.n_scores, Close(head, method, 1e-3)
+    assert criterion.enough is not None
+    limit = criterion.enough.tolerance[0]
+    scores = rng.normal(size=(400, k)) * 10.0 ** rng.uniform(-3, 3, (400, 1))
+    for share in (0.3, 1.0, 1.3):
+        spelled = share * limit * rng.random((400, k)) ** 0.1
+        for bounds in (spelled, Factored(spelled[:, 0], np.ones(k), np.zeros(k))):
+            found = Bounded(scores, bounds, np.ones(400))
+            expected, got = judged(criterion, found, np.inf), judge(criterion, found, np.inf)
+            np.testing.assert_array_equal(got.rows, expected.rows)
+            assert got.n_open == expected.n_open
+            assert not got.n_open or share > 1.0
+    moved = scores + limit * rng.choice([-1.0, 1.0], scores.shape)
+    off = np.abs(head.answer(method, moved) - head.answer(method, scores))
+    assert off.max() <= 1e-3
+    assert off.max() > 0.5e-3
+
+
 @pytest.mark.parametrize("classes", [3, 4, 7, 20])
 def test_votes_are_those_of_the_head(classes: int) -> None:
     rng = np.random.default_rng(classes)

@@ -201,3 +201,19 @@ def test_an_end_that_is_no_constant_is_no_tie() -> None:
     assert best_decided(low, high, 2, counts=True).tolist() == [True, True]
     turned = best_decided(low[:, ::-1], high[:, ::-1], 2, counts=True)
     assert turned.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("spread", [100.0, 350.0, 800.0, 3000.0])
+def test_ends_of_shares_hold_where_their_exponentials_underflow(spread: float) -> None:
+    """A share is at most 1 / (1 + sum_j exp(low_j - high_c)): nothing underflows in that."""
+    rng = np.random.default_rng(0)
+    scores, bounds = spread * rng.normal(size=(4000, 3)), spread * rng.random((4000, 3))
+    low, high = scores - bounds, scores + bounds
+    least, most = softmax_range(low, high, 3)
+    for c in range(3):
+        others = [j for j in range(3) if j != c]
+        with np.errstate(over="ignore"):
+            largest = 1.0 / (1.0 + np.exp(low[:, others] - high[:, [c]]).sum(axis=1))
+            smallest = 1.0 / (1.0 + np.exp(high[:, others] - low[:, [c]]).sum(axis=1))
+        assert (most[:, c] >= largest * (1.0 - 1e-11)).all()
+        assert (least[:, c] <= smallest * (1.0 + 1e-11)).all()

@@ -16,6 +16,7 @@ import numpy as np
 from kernelite.backends.cpu.exact_dense import WIDEST_PANEL_FEATURES, DenseExact, SparseExact
 from kernelite.backends.cpu.exact_packed import LinearExact, PackedExact, SinglePacked, laid_out
 from kernelite.backends.cpu.fused_pairs import FusedPairs
+from kernelite.backends.cpu.fused_several import SeveralTangents
 from kernelite.backends.cpu.fused_sigmoid import sigmoid_sums
 from kernelite.backends.cpu.fused_sums import FusedValues, PanelSums, in_precision, rbf_sums
 from kernelite.backends.cpu.fused_tangents import tangent_sums
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 TRIED_ROWS = 32  # as many rows show whether a stage settles enough of them
+TRIED_OF_SEVERAL = 4  # where centers have shown most of it
 ROWS_PER_TRIED = 16  # at most one row of so many is tried
 FEWEST_NUMBERS = 1 << 11  # of centers: smaller models give all digits of values, and are as fast
 ENTRIES_PER_MEETING = 16  # entries of a row in panels, in the time of one that meets another
@@ -117,6 +119,15 @@ class ExactEngine:
         layout = dense.for_panels
         return None if layout is None else tangent_sums(dense.rounding, layout)
 
+    @cached_property
+    def several(self) -> SeveralTangents | None:
+        """Likewise, for several outputs."""
+        dense = self.dense
+        if not isinstance(dense, DenseExact) or self.expansion.n_outputs == 1:
+            return None
+        layout = dense.for_panels if dense.by_products else None
+        return None if layout is None else SeveralTangents.prepare(dense.rounding, layout)
+
     @property
     def for_open_labels(self) -> PanelSums | SinglePacked | None:
         """For labels of dense rows that a form left open: tangents, where there are such.
@@ -175,13 +186,17 @@ class ExactEngine:
 
     def fewer_digits(
         self, rows: Rows, criterion: Criterion, *, quick: bool
-    ) -> tuple[PanelSums | SinglePacked, Any] | None:
-        """What sums up one output, with no more digits than surely suffice, and rows as it takes.
+    ) -> tuple[PanelSums | SinglePacked | SeveralTangents, Any] | None:
+        """What sums outputs up, with no more digits than surely suffice, and rows as it takes.
 
         None where nothing does, or what serves such rows in doubles is faster. Tangents have the
         tighter bounds for values; they are taken where plain sums may not suffice.
         """
         engine, taken = self.engine_for(rows)
+        if self.expansion.n_outputs > 1:
+            voting = criterion.labels_alone and criterion.voting_classes is not None
+            several = None if quick or voting or engine is not self.dense else self.several
+            return None if several is None else (several, taken)
         plain: PanelSums | SinglePacked | None = self.quickest if quick else self.single
         sums, labels = plain, criterion.labels_alone
         if quick and not (plain is not None and _surely(plain, criterion)):
@@ -362,12 +377,17 @@ class FewerDigits:
 
 def _pays(sums: ShortSums, rows: Rows, criterion: Criterion) -> bool:
     """Whether sums settle enough, surely or as some of the rows show."""
+    tried = TRIED_ROWS
+    if isinstance(sums, SeveralTangents):
+        if not sums.helps(criterion):
+            return False
+        tried = TRIED_OF_SEVERAL
     # What values ask of a bound is the same for all rows: two of them show enough.
     if rows.shape[0] < ROWS_PER_TRIED * (TRIED_ROWS if criterion.labels_alone else 2):
         return True
     if _surely(sums, criterion):
         return True
-    some = rows[:: max(ROWS_PER_TRIED, rows.shape[0] // TRIED_ROWS)]
+    some = rows[:: max(ROWS_PER_TRIED, rows.shape[0] // tried)]
     return float(criterion(*sums.run(some)).mean()) >= WORTHWHILE_SHARE
 
 

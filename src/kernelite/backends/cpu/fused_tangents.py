@@ -27,7 +27,18 @@ from kernelite.backends.cpu.panels import BLOCK_PANELS, LOG2_E, Layout, Panels
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY, SINGLE_UNIT, UNIT
 
-__all__ = ["HORNER_UNITS", "POLYNOMIAL_ERRORS", "tangent_sums"]
+__all__ = [
+    "FAR_UNITS",
+    "HORNER_UNITS",
+    "LEAST_SINGLE",
+    "LOST_FAR",
+    "LOST_TANGENT_TERMS",
+    "MOST_WEIGHT",
+    "POLYNOMIAL_ERRORS",
+    "doubles_units",
+    "tangent_sums",
+    "tangent_terms",
+]
 
 # Of the polynomials for q: what they err by, and what Horner's steps add to that in units of single
 # precision: sum_k (k + 2) |c_k| T^k / q(-T), at most (exp(T) - 1) / T / q(-T).
@@ -72,8 +83,7 @@ def tangent_sums(rounding: ExactRounding, layout: Layout) -> PanelSums | None:
     panels, blocks, signs = Panels.by_sign(natural, SINGLE, weights, folded=False)
     linear = np.zeros(len(layout.point))
     linear[layout.order] = 2.0 * gamma * (weights @ layout.shifted)
-    terms = _terms(layout, blocks, sizes)
-    units = n + (len(layout.point) + 8) * (3.0 + gamma * float(squares.max())) + 32.0
+    terms = tangent_terms(layout, blocks, sizes)
     relative = [
         error + (steps + BLOCK_PANELS + OTHER_UNITS) * SINGLE_UNIT
         for error, steps in zip(POLYNOMIAL_ERRORS, HORNER_UNITS)
@@ -81,7 +91,7 @@ def tangent_sums(rounding: ExactRounding, layout: Layout) -> PanelSums | None:
     constants = (
         *(float(weights.sum()), float(expansion.intercept[0])),
         *(float(rounding.constant[0]) + n * lost, *relative, FAR_UNITS * SINGLE_UNIT),
-        2.0 * units * UNIT,
+        doubles_units(layout, n),
         *(float(sizes.sum()), float(terms[:, 2].max()), SAFETY),
     )
     panels = replace(panels, layout=layout)
@@ -96,7 +106,13 @@ def tangent_sums(rounding: ExactRounding, layout: Layout) -> PanelSums | None:
     return PanelSums(panels, signs, terms, fixed, tuple(calls), gives_squares=False)
 
 
-def _terms(layout: Layout, blocks: list[NDArray[np.intp]], sizes: FloatArray) -> FloatArray:
+def doubles_units(layout: Layout, n: int) -> float:
+    """What is computed in doubles errs by, relatively to all its terms: twice as many units."""
+    largest = layout.gamma * float(layout.squares.max())
+    return 2.0 * UNIT * (n + (len(layout.point) + 8) * (3.0 + largest) + 32.0)
+
+
+def tangent_terms(layout: Layout, blocks: list[NDArray[np.intp]], sizes: FloatArray) -> FloatArray:
     """What the kernel needs of each block, shape (B, 6)."""
     d, scale = len(layout.point), 2.0 * layout.gamma
     chains = scale * layout.chains

@@ -16,7 +16,7 @@ from kernelite.machine.heads import Head
 from kernelite.machine.pairs import n_classes
 from kernelite.program.bounded import Bounded, Factored, Settled, spelled_out
 from kernelite.program.cascade import Judge, holds, judged
-from kernelite.program.criteria import Criterion
+from kernelite.program.criteria import Criterion, Rule, Within
 
 __all__ = ["decisions_of", "judge", "judge_here"]
 
@@ -53,13 +53,25 @@ def judge(criterion: Criterion, found: Bounded, farthest: float) -> Settled:
     rule = asked.enough
     if rule is None or (bounds is None and rule.margin < 0.0):
         return judged(criterion, found, farthest)
-    if isinstance(bounds, Factored):
-        if scores.shape[1] > 1 and not rule.by_bound:  # one number per row is enough
-            return judged(criterion, found, farthest)
-        bounds = spelled_out(bounds)
+    if isinstance(bounds, Factored) and scores.shape[1] > 1 and not rule.by_bound:
+        limits = np.broadcast_to(rule.tolerance, scores.shape[1])
+        seen = judged(Within(limits), found, farthest)  # one number per row is enough
+    else:
+        given = bounds if bounds is None else spelled_out(bounds)
+        seen = _by_kernel(rule, found._replace(bounds=given), farthest)
+    if seen.n_open and asked.rule is None:  # the criterion itself may settle more
+        still = np.flatnonzero(~seen.rows)
+        seen.rows[still] = holds(criterion, found.rows(still))
+        seen = seen._replace(n_open=len(seen.rows) - int(np.count_nonzero(seen.rows)))
+    return seen
+
+
+def _by_kernel(rule: Rule, found: Bounded, farthest: float) -> Settled:
+    """Which rows a rule settles, whose bounds are spelled out."""
     from kernelite.backends.cpu.kernels import judging
 
-    squares, m = found.sq_norms, len(scores)
+    scores, bounds, squares, m = found.scores, found.bounds, found.sq_norms, len(found.scores)
+    assert not isinstance(bounds, Factored)
     settled, counts = np.empty(m, dtype=np.bool_), np.zeros(3, dtype=np.int64)
     by_bound = rule.by_bound and bounds is not None
     share_rows(
@@ -69,9 +81,5 @@ def judge(criterion: Criterion, found: Bounded, farthest: float) -> Settled:
         *(farthest, settled, counts),
     )
     n_open, outside, unknown = counts.tolist()
-    if n_open and asked.rule is None:  # the criterion itself may settle more
-        still = np.flatnonzero(~settled)
-        settled[still] = holds(criterion, found.rows(still))
-        n_open = len(settled) - int(np.count_nonzero(settled))
     known = squares is not None or (bounds is not None and found.finite_if_bounded)
     return Settled(settled, n_open, outside if farthest < np.inf else 0, known and not unknown)

@@ -72,6 +72,8 @@ def stage_engine(
     if k > 1 and not stages and tail is None and engine.expansion.voting_classes is not None:
         pairs = WinnersPairs(engine)
         stages.append(pairs)
+    if k > 1 and not forms and near is None and tail is None:
+        stages.append(FewerDigits(engine, quick=False, values=True))
     farthest = np.inf if formed is None else formed.engine.approximation.form.farthest
     cascade = Cascade((*stages, DoublePrecision(engine)), True, farthest, judge_here())
     near = None if forms else near

@@ -288,6 +288,10 @@ class Head:
         """Whether the sign of every score, once proven, is enough for `same_answer`."""
         return False
 
+    def sufficient_limit(self, method: str, tolerance: FloatArray | float) -> float | None:
+        """The bound of every score that is enough for `within`, whatever they are."""
+        return None
+
     def limit_by_pairs(self, method: str, tolerance: FloatArray | float) -> float | None:
         """The bound of every score that is enough for `within`, once their signs are proven."""
         return None

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import BoolArray, LabelHead
 from kernelite.machine.heads.intervals import (
+    LOST_IN_HEADS,
     SLACK,
     Range,
     best_decided,
@@ -179,7 +180,9 @@ def softmax_range(low: FloatArray, high: FloatArray, n_classes: int) -> Range:
     xp = ops(low)
     top = xp.max(high, axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        under, over = xp.exp(low - top), xp.exp(high - top)
+        # What underflows, or loses digits before it does, may be all of a share.
+        under = xp.maximum(xp.exp(low - top) - LOST_IN_HEADS, 0.0)
+        over = xp.exp(high - top) + LOST_IN_HEADS
         least = under / (under + others(over, n_classes))
         most = over / (over + others(under, n_classes))
     # Infinite logits say nothing.

@@ -19,6 +19,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.ops import ops
 
 __all__ = [
+    "LOST_IN_HEADS",
     "SLACK",
     "BoolArray",
     "Range",

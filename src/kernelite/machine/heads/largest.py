@@ -38,6 +38,7 @@ __all__ = ["ArgmaxHead", "LinearHead"]
 
 ROUNDING = 4 * UNIT  # two shares that differ by less may round to the same number
 SIGMOID = SigmoidCalibrator(-1.0, 0.0)
+SUFFICIENT_SLACK = 1e-9  # of a tolerance, more than what answers round
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +237,13 @@ class LinearHead(LabelHead):
     def judged_by(self, method: str) -> Judged:
         """By the ends of values and probabilities."""
         return "range"
+
+    def sufficient_limit(self, method: str, tolerance: FloatArray | float) -> float | None:
+        """A sigmoid has slope 1/4 at most; those of a share p add up to 2 p (1 - p) <= 1/2."""
+        slopes = {"decision_function": 1.0, "predict_proba": 0.25 if self.n_scores == 1 else 0.5}
+        if method not in slopes:
+            return None
+        return float(np.min(tolerance)) / slopes[method] * (1.0 - SUFFICIENT_SLACK)
 
     def margin(self, scores: FloatArray) -> FloatArray:
         """How far a row is from another label, shape (m,)."""

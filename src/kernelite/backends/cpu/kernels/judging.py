@@ -281,16 +281,18 @@ def vote_rows(scores: Matrix, out: OutMatrix) -> None:
     Sums are taken in scikit-learn's order, and a score of zero votes for the first class.
     """
     K = out.shape[1]
-    sums, votes = np.empty(K), np.empty(K)
     for row in range(len(scores)):
-        sums[:], votes[:] = 0.0, 0.0
-        pair = 0
-        for i in range(K):
-            for j in range(i + 1, K):
+        for c in range(K):
+            total, votes, pair = 0.0, 0.0, c - 1
+            for other in range(c):
                 score = scores[row, pair]
+                total -= score
+                votes += 0.0 if score >= 0.0 else 1.0
+                pair += K - 2 - other
+            pair += 1  # that of this class and the next
+            for _ in range(c + 1, K):
+                score = scores[row, pair]
+                total += score
+                votes += 1.0 if score >= 0.0 else 0.0
                 pair += 1
-                sums[i] += score
-                sums[j] -= score
-                votes[i if score >= 0.0 else j] += 1.0
-        for i in range(K):
-            out[row, i] = votes[i] + sums[i] / (3.0 * (abs(sums[i]) + 1.0))
+            out[row, c] = votes + total / (3.0 * (abs(total) + 1.0))

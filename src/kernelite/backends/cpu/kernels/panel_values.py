@@ -32,7 +32,14 @@ from kernelite.backends.cpu.kernels.exp2 import DOUBLE, Code
 from kernelite.backends.cpu.kernels.panel_rows import chain_weights, ready_rows
 from kernelite.backends.cpu.kernels.panels import over_rows
 
-__all__ = ["VALUE_CENTERS", "VALUE_LANES", "several_scores"]
+__all__ = [
+    "SEVERAL",
+    "VALUE_CENTERS",
+    "VALUE_LANES",
+    "one_weighted",
+    "several_scores",
+    "several_weighted",
+]
 
 VALUE_CENTERS = 512  # whose kernel values are kept at a time; no run is longer
 VALUE_ROWS = 48  # with them, 200 kB of kernel values
@@ -77,7 +84,7 @@ def _weighted(rows: int) -> Callable[..., Any]:
     return run
 
 
-_several, _one = _weighted(SEVERAL), _weighted(1)
+several_weighted, one_weighted = _weighted(SEVERAL), _weighted(1)
 
 
 @helper
@@ -94,10 +101,10 @@ def _add_run(
         out = np.uintp(sums.ctypes.data) + np.uintp(8 * (first + column))
         for i in range(0, whole, SEVERAL):
             here, there = k + np.uintp(i * step), out + np.uintp(i * out_step)
-            _several(here, step, a, 8 * wide, stop - start, there, out_step)
+            several_weighted(here, step, a, 8 * wide, stop - start, there, out_step)
         for i in range(whole, count):
             here, there = k + np.uintp(i * step), out + np.uintp(i * out_step)
-            _one(here, step, a, 8 * wide, stop - start, there, out_step)
+            one_weighted(here, step, a, 8 * wide, stop - start, there, out_step)
 
 
 @kernel(by_row=("rows", "scores", "squares"))

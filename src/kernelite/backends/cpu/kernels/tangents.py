@@ -36,7 +36,14 @@ from kernelite.backends.cpu.kernels.panel_rows import chain_weights, ready_entri
 from kernelite.backends.cpu.kernels.panels import add_by_halves, entry_products, row_products
 from kernelite.series.rounding import LOG2_E
 
-__all__ = ["POLYNOMIALS", "REACHES", "entry_tangents", "row_tangents"]
+__all__ = [
+    "MOST_SQUARE",
+    "POLYNOMIALS",
+    "REACHES",
+    "entry_tangents",
+    "horner",
+    "row_tangents",
+]
 
 TANGENT_ROWS = 240  # a whole number of what is taken at once: 3 or 6
 REACHES = 0.8, 3.5, 40.0  # of |t|, for each of the polynomials, and for exponentials
@@ -106,7 +113,7 @@ def _over_panels(products: Callable[..., Any], rows: int, number: int) -> Callab
                     weighted = builder.fmul(t, b[v])
                     slopes.append(code.magnitude(weighted))
                     if polynomial:
-                        bent = builder.fmul(builder.fmul(weighted, t), _horner(code, t, polynomial))
+                        bent = builder.fmul(builder.fmul(weighted, t), horner(code, t, polynomial))
                     else:
                         power = code.exp2_inside(builder.fmul(t, code.all_lanes(LOG2_E)))
                         above = builder.fsub(builder.fsub(power, code.all_lanes(1.0)), t)
@@ -122,7 +129,7 @@ def _over_panels(products: Callable[..., Any], rows: int, number: int) -> Callab
     return run
 
 
-def _horner(code: Code, t: Any, polynomial: tuple[float, ...]) -> Any:
+def horner(code: Code, t: Any, polynomial: tuple[float, ...]) -> Any:
     value = code.all_lanes(polynomial[-1])
     for coefficient in reversed(polynomial[:-1]):
         value = code.multiply_add(value, t, code.all_lanes(coefficient))
