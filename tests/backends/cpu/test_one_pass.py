@@ -200,9 +200,14 @@ def boundary(source: Any, steps: int, rows: np.ndarray = X) -> np.ndarray:
 
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("steps", [4, 14, 44])
-@pytest.mark.parametrize("gamma", [0.002, 0.02])
-def test_rows_that_a_form_leaves_open(gamma: float, steps: int, scaled: bool) -> None:
-    """Labels are those of the stages, alone and together, whatever settles them."""
+@pytest.mark.parametrize(("gamma", "joined"), [(0.002, True), (0.002, False), (0.02, True)])
+def test_rows_that_a_form_leaves_open(
+    gamma: float, joined: bool, steps: int, scaled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels are those of the stages, alone and together, whatever settles them, in however many
+    calls."""
+    if not joined:
+        monkeypatch.setattr(FormPass, "joins", lambda *_: False)
     source = SVC(gamma=gamma, C=20.0)
     source = make_pipeline(StandardScaler(), source) if scaled else source
     source = source.fit(X[:500], SIDE[:500])
@@ -255,15 +260,17 @@ def with_open_rows(scaled: str) -> tuple[Any, Any, Any, np.ndarray]:
         pytest.skip("the plan has no form here")
     front = runner._passes.of(*asked)  # type: ignore[union-attr]
     sums, _ = runner._joined_sums(front, asked[1], 1)
-    near = [boundary(source, steps, X + far) for steps in (8, 12, 50)]
+    near = [boundary(source, steps, X + far) for steps in (50, 12, 8)]
     return model, front, sums, np.concatenate([*near, X + far])
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("scaled", ["", "near", "far"])
-def test_open_rows_are_settled_in_the_same_call(scaled: str) -> None:
+def test_open_rows_are_settled_in_the_same_call(scaled: str, threads: int) -> None:
     """What the kernel of a form calls settles what a call of its own does, as that one does."""
     _, front, sums, rows = with_open_rows(scaled)
-    apart, joined = front.run(rows), front.run(rows, sums)
+    with kl.limit_threads(threads):  # one thread takes all of them
+        apart, joined = front.run(rows), front.run(rows, sums)
     index, some = next(open_rows(rows, apart, len(rows)))
     assert len(index) > 240  # more than are put together at once
     then = sums.run(some)

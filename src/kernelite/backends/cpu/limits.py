@@ -182,6 +182,11 @@ def _blas_libraries(_with_scipy: bool) -> list[Any]:
 
 
 def _default_count() -> int:
+    # Whether it is set is asked of the dictionary inside, where there is one: `os.environ` takes
+    # longer to say no than a row takes to be labelled.
+    known: Any = getattr(os.environ, "_data", None)
+    if known is not None and b"OMP_NUM_THREADS" not in known and "OMP_NUM_THREADS" not in known:
+        return available()
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     most = available()
     return max(1, min(most, int(wanted))) if wanted.isdecimal() and int(wanted) else most

@@ -96,11 +96,13 @@ def share_rows(
     A thread takes `least` rows or more at a time. The threads wait and take rows inside compiled
     code (`kernels.pool`): Python is not asked between. Up to `held` rows, some twenty or forty
     microseconds of work, keep the interpreter's lock: if other threads want it, to hand it over and
-    to get it back takes longer. So do a few times as many that threads do together, or that have
-    one core anyway: callers then take turns, each with all threads. Of little work, few threads are
-    woken; those that are still awake from the last call take part. All others count as at work,
-    also where they have one thread, so that those who come meanwhile ask for fewer.
+    to get it back takes longer. Where `held` is given, so do a few times as many that threads do
+    together, or that have one core anyway: callers then take turns, each with all threads. Of so
+    little work, few threads are woken; those still awake from the last call take part. All others
+    count as at work, also where they have one thread, so that those who come meanwhile ask for
+    fewer.
     """
+    known = held is not None
     if held is None:  # few rows that are worth a thread may take any time
         held = least - 1 if least >= QUICK_ROWS else least // LITTLE
     if n_rows <= held and (n_rows < 2 * least or n_rows <= held // 4):
@@ -111,7 +113,7 @@ def share_rows(
         from kernelite.backends.cpu.kernels.pool import ensure_helpers
 
         threads = 1 + ensure_helpers(threads - 1)
-    together = threads > 1 or limits.available() == 1
+    together = known and (threads > 1 or limits.available() == 1)
     if n_rows <= (KEPT * held if together else held):
         step = max(least, n_rows // (FEW_TURNS * threads))
         woken = min(threads, 2 * n_rows // held) - 1

@@ -2,8 +2,9 @@
 
 A kernel that is declared with `by_row` has a second entry, which is given a number of helpers and
 of rows. It lets threads that wait here take part: each of them, and the caller, takes the next so
-many rows until none is left (`tracing` writes that loop). No thread needs the interpreter's lock
+many rows until none is left (`entries` writes that loop). No thread needs the interpreter's lock
 meanwhile, neither to begin nor to end. While one call has the threads, others do their work alone.
+A thread without work watches for some for 50 microseconds before it sleeps: calls in a row find it.
 
 The threads are Python's own, started when first asked for, and wait in `kernelite_serve` for good.
 """

@@ -33,7 +33,6 @@ from kernelite.backends.cpu.kernels.compiling import (
 )
 from kernelite.backends.cpu.kernels.exp2 import (
     DOUBLE,
-    LOG2_E,
     PANEL_VECTORS,
     SINGLE,
     WIDE,
@@ -44,6 +43,7 @@ from kernelite.backends.cpu.kernels.panel_values import SEVERAL as ROWS_OF_DOTS
 from kernelite.backends.cpu.kernels.panel_values import one_weighted, several_weighted
 from kernelite.backends.cpu.kernels.panels import row_products
 from kernelite.backends.cpu.kernels.tangents import MOST_SQUARE, POLYNOMIALS, REACHES, horner
+from kernelite.series.rounding import LOG2_E
 
 __all__ = ["LANES_OF_SUMS", "TILE_PANELS", "several_tangents"]
 
