@@ -173,7 +173,8 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         -------
         ndarray of shape (m,)
         """
-        return self.compiled_.predict(self._rows(X))
+        rows = self._rows(X)
+        return self.compiled_.predict(rows)
 
     def _inner(self) -> Any:
         return self._inner_class() if self.estimator is None else self.estimator
@@ -186,7 +187,7 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         return {k: value for k, value in options.items() if value is not None or k in always}
 
     def _rows(self, X: Any) -> Any:
-        """`X` checked against what was fitted, in scikit-learn's own words."""
+        """`X` checked against what was fitted, in scikit-learn's own words: before `compiled_`."""
         check_is_fitted(self)
         wanted = {"reset": False, "accept_sparse": "csr", "dtype": np.float64}
         try:
@@ -259,17 +260,20 @@ class CompiledClassifier(ClassifierMixin, CompiledEstimator):  # type: ignore[mi
     @if_inner_has("decision_function")
     def decision_function(self, X: RowsLike) -> FloatArray:
         """Decision values in the SVM's own shape: (m,), (m, K) or (m, K (K - 1) / 2)."""
-        return self.compiled_.decision_function(self._rows(X))
+        rows = self._rows(X)
+        return self.compiled_.decision_function(rows)
 
     @if_inner_has("predict_proba")
     def predict_proba(self, X: RowsLike) -> FloatArray:
         """Class probabilities of shape (m, K), where the SVM was told to learn them."""
-        return self.compiled_.predict_proba(self._rows(X))
+        rows = self._rows(X)
+        return self.compiled_.predict_proba(rows)
 
     @if_inner_has("predict_log_proba")
     def predict_log_proba(self, X: RowsLike) -> FloatArray:
         """Logarithms of the class probabilities, shape (m, K)."""
-        return self.compiled_.predict_log_proba(self._rows(X))
+        rows = self._rows(X)
+        return self.compiled_.predict_log_proba(rows)
 
 
 class CompiledRegressor(RegressorMixin, CompiledEstimator):  # type: ignore[misc]
@@ -348,9 +352,11 @@ class CompiledOutlierDetector(OutlierMixin, CompiledEstimator):  # type: ignore[
     @if_inner_has("decision_function")
     def decision_function(self, X: RowsLike) -> FloatArray:
         """Signed distance to the boundary, positive for inliers; shape (m,)."""
-        return self.compiled_.decision_function(self._rows(X))
+        rows = self._rows(X)
+        return self.compiled_.decision_function(rows)
 
     @if_inner_has("score_samples")
     def score_samples(self, X: RowsLike) -> FloatArray:
         """Scores without the offset, larger for inliers; shape (m,)."""
-        return self.compiled_.score_samples(self._rows(X))
+        rows = self._rows(X)
+        return self.compiled_.score_samples(rows)
