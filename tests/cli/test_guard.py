@@ -31,6 +31,12 @@ def raiser(error: BaseException):
         (OSError(), 1, "prog: error: OSError\n"),
         (InputError("two\nlines"), 1, "prog: error: two lines\n"),
         (MemoryError("8 GB"), 1, "prog: error: not enough memory (8 GB)\n"),
+        (
+            ImportError("no Parquet (a.so: failed to map segment from shared object)"),
+            1,
+            "prog: error: not enough memory (a library cannot be loaded: no Parquet (a.so: failed "
+            "to map segment from shared object))\n",
+        ),
         (KeyboardInterrupt(), 130, "prog: interrupted\n"),
         (BrokenPipeError(), 141, ""),
         (SystemExit(2), 2, ""),
@@ -47,6 +53,11 @@ def test_errors(error, code, says, capsys) -> None:
 def test_a_bug_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
         guarded("prog", raiser(ZeroDivisionError()))
+
+
+def test_a_library_that_is_missing_is_not_called_memory() -> None:
+    with pytest.raises(ImportError, match="no module"):
+        guarded("prog", raiser(ImportError("no module")))
 
 
 def test_the_commands_own_code_is_kept() -> None:

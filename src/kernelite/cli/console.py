@@ -137,6 +137,10 @@ def guarded(program: str, command: Callable[[], int]) -> int:
             _settle(sys.stdout)
 
 
+# What the dynamic linker says where a library finds no room in memory.
+NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
+
+
 @contextmanager
 def _harmless_streams() -> Iterator[None]:
     """Whatever is printed, by whom ever, holds nothing that a terminal would obey."""
@@ -167,6 +171,10 @@ def _code_of(program: str, command: Callable[[], int]) -> int:
         _say(program, f"error: {error}")
     except OSError as error:
         _say(program, f"error: {_in_words(error)}")
+    except ImportError as error:
+        if not any(reason in str(error) for reason in NO_ROOM):
+            raise
+        _say(program, f"error: not enough memory (a library cannot be loaded: {error})")
     except MemoryError as error:
         _say(program, f"error: not enough memory{f' ({error})' if str(error) else ''}")
     return BAD_INPUT
