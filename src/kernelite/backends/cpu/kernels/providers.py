@@ -108,11 +108,10 @@ _BEYOND_V4 = (
     *("clflushopt", "clwb", "clzero", "fsgsbase", "invpcid", "mwaitx", "pku", "prfchw", "rdpid"),
     *("rdpru", "rdrnd", "rdseed", "wbnoinvd", "xsavec", "xsaveopt", "xsaves"),
 )
+_V4_FEATURES = ",".join(["+avx512f", "+avx512dq", *(f"-{name}" for name in _BEYOND_V4)])
 # The best of a machine first. 512 bits are as good as 256 on what has them for long.
 FAMILIES = {
-    "x86-64-v4": Family(
-        "x86_64", "znver4", ",".join(f"-{name}" for name in _BEYOND_V4), _V4, wide=True
-    ),
+    "x86-64-v4": Family("x86_64", "znver4", _V4_FEATURES, _V4, wide=True),
     "x86-64-v3": Family("x86_64", "x86-64-v3", "", _V3),
     "aarch64": Family("aarch64", "generic", "+neon"),
 }

@@ -32,7 +32,6 @@ from kernelite.backends.cpu.kernels.entries import (
     pool_text,
 )
 from kernelite.backends.cpu.kernels.objects import SERVER, SHARE, TABLE, object_table
-from kernelite.backends.cpu.kernels.providers import FAMILIES
 
 __all__ = [
     "compiled_now",
@@ -58,8 +57,7 @@ def target_is_wide() -> bool:
     """Whether numba compiles for vectors of 512 bits; not this machine's, under NUMBA_CPU_NAME."""
     target: Any = cpu_target.target_context
     _triple, processor, features = target.codegen().magic_tuple()
-    built_for = {family.processor for family in FAMILIES.values() if family.wide}
-    return processor in built_for or {"+avx512f", "+avx512dq"} <= set(features.split(","))
+    return processor == "x86-64-v4" or {"+avx512f", "+avx512dq"} <= set(features.split(","))
 
 
 def jitted(function: Callable[..., Any], **more: Any) -> Any:
