@@ -158,7 +158,7 @@ def test_threads_do_not_change_the_answer() -> None:
 def test_rows_above_the_tolerance_are_counted_without_bounds(kernel: str) -> None:
     rng = np.random.default_rng(11)
     engine = ExactEngine.prepare(random_expansion(rng, n=40, d=3, k=5, kernel=kernel))
-    rows = rng.normal(size=(50, 3)) * rng.uniform(0.1, 10.0, size=(50, 1))
+    rows = rng.normal(size=(80, 3)) * rng.uniform(0.1, 10.0, size=(80, 1))
     scores, bounds = scores_and_bounds(engine.run(rows))
     for share in (0.0, 0.5, 0.9, 1.0):
         tolerance = np.quantile(bounds, share, axis=0) * (1 + 1e-6)

@@ -334,9 +334,9 @@ class OutputCodeHead(OfMembers, LabelHead):
         """
         xp = ops(scores)
         low, high = response_range(self.members, scores, bounds)
-        middle, radius = (low + high) / 2.0, (high - low) / 2.0
         codes, _ = self._codes()
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"):  # infinite ends
+            middle, radius = (low + high) / 2.0, (high - low) / 2.0
             distances = self._distances(middle, codes)
             winner = xp.argmax(-distances, axis=1)
             nearest = xp.take_along_axis(distances, winner[:, None], axis=1)[:, 0]
