@@ -131,18 +131,18 @@ def test_a_row_that_may_not_be_finite_has_no_answer() -> None:
         numbers = rule_numbers(Within(np.array([0.5])), bounded=True)
         labels = None
 
-        def run(self, rows: np.ndarray) -> Passed:
+        def run(self, rows: np.ndarray, sums: object = None) -> Passed:
             n_open, outside, unknown = rows[0].tolist()
             is_open = np.array([n_open > 0])
             return Passed(NO_LABELS, np.ones((1, 1)), is_open, n_open, outside, unknown)
 
-    def one(*counts: int) -> tuple[object, bool]:
+    def one(*counts: int) -> tuple[object, bool, bool]:
         return Found.one(object.__new__(Found), np.array([counts]), lambda scores: scores[:, 0])
 
-    assert one(0, 0, 0) == (np.ones(1), True)
-    assert one(1, 0, 0) == (None, True)
-    assert one(1, 1, 0) == (None, True)
-    assert one(0, 0, 1) == one(1, 0, 1) == one(1, 1, 1) == (None, False)
+    assert one(0, 0, 0) == (np.ones(1), True, False)
+    assert one(1, 0, 0) == (None, True, False)
+    assert one(1, 1, 0) == (None, True, False)
+    assert one(0, 0, 1) == one(1, 0, 1) == one(1, 1, 1) == (None, False, False)
 
 
 def test_few_open_rows_pass_over_a_second_form_and_many_do_not() -> None:

@@ -103,7 +103,7 @@ class SeveralTangents:
         sizes, reach = np.abs(weights), 2.0 * gamma * math.sqrt(float(squares.max()))
         if not 0.0 < float(sizes.max()) <= MOST_WEIGHT or not reach <= MOST_NORM:
             return None
-        own = _Columns.of(expansion.coefficients)
+        own = _WeightColumns.of(expansion.coefficients)
         order = np.concatenate(own.groups)
         natural = replace(layout, gamma=gamma / LOG2_E)  # exponents of e, not of two
         panels = Panels.lay_out(natural, SINGLE, own.groups, np.zeros(n))
@@ -171,7 +171,7 @@ class SeveralTangents:
 
 
 @dataclass(frozen=True, eq=False)
-class _Columns:
+class _WeightColumns:
     """Which coefficients centers have, and where the sums of each output are.
 
     Parameters
@@ -196,7 +196,7 @@ class _Columns:
     sides: NDArray[np.int64]
 
     @classmethod
-    def of(cls, coefficients: FloatArray) -> _Columns:
+    def of(cls, coefficients: FloatArray) -> _WeightColumns:
         """Class by class where columns are pairs of classes; else all together."""
         n, k = coefficients.shape
         owner = classes_of_centers(coefficients)

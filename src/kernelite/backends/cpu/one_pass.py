@@ -45,7 +45,7 @@ __all__ = [
 PROBED_FROM, ALWAYS_PROBED = 512, 1 << 14  # rows of a batch from which some of them are probed
 MOST_PASSES = 16  # that are kept, since some criteria are made anew for each call
 LISTED_AT_ONCE = 1 << 13  # rows of which those that stay open are found by one thread
-TILE_ROWS = 64  # that a form takes at once, and a thread at least
+PASS_TILE_ROWS = 64  # that a form takes at once, and a thread at least
 JUDGED_ROWS = 1 << 16  # of sums: so many scores and bounds stay in cache until they are judged
 NO_SUMS = np.empty(0, np.int64), np.empty(0)  # what a form is told of sums where there are none
 _WORD = 8  # bytes of a label that a kernel writes as it is
@@ -239,7 +239,7 @@ class FormPass(OnePass):
     def run(self, rows: FloatArray, sums: SumsPass | None = None) -> Passed:
         """As `OnePass.run`."""
         found = super().run(rows, sums)
-        if len(rows) >= TILE_ROWS:
+        if len(rows) >= PASS_TILE_ROWS:
             self.share_open = (found.n_open + found.summed) / len(rows)
             if sums is not None:
                 sums.joined(found)
@@ -248,12 +248,12 @@ class FormPass(OnePass):
     def fill(self, rows: FloatArray, sums: SumsPass | None, *out: Any) -> None:
         """As `OnePass.fill`."""
         given, held = (rows, *self.fixed, *self._behind(sums), *out, *self.unused), self.least_rows
-        if self.least_rows <= TILE_ROWS:
+        if self.least_rows <= PASS_TILE_ROWS:
             share_rows(self.kernel, len(rows), held, *given)
             return
         if sums is not None:
             held = int(1.0 / (1.0 / held + self.share_open / sums.sums.held_rows))
-        share_rows(self.kernel, len(rows), TILE_ROWS, *given, held=held)
+        share_rows(self.kernel, len(rows), PASS_TILE_ROWS, *given, held=held)
 
     @staticmethod
     def _behind(sums: SumsPass | None) -> tuple[Any, Any]:

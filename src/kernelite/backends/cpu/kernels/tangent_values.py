@@ -47,7 +47,7 @@ from kernelite.series.rounding import LOG2_E
 
 __all__ = ["LANES_OF_SUMS", "TILE_PANELS", "several_tangents"]
 
-TILE_ROWS = 24  # whose h of a tile of centers stay in the cache next to the core
+TANGENT_TILE_ROWS = 24  # whose h of a tile of centers stay in the cache next to the core
 TILE_PANELS = 4  # of a tile of centers: a lane adds up 16 products before doubles take over
 LANES_OF_SUMS = DOUBLE.lanes  # that are added up at the end
 SUMMED_ROWS = 4 if WIDE else 2  # that meet up to six columns in registers
@@ -323,7 +323,7 @@ def several_tangents(
     of its bound, (4 k,); numbers of outputs, (5, k), and others, (10,), as `_finish` names them.
     """
     length, width, columns = len(order), SINGLE_PANEL, weights.shape[0]
-    tall, centers = min(TILE_ROWS, len(rows)), TILE_PANELS * width
+    tall, centers = min(TANGENT_TILE_ROWS, len(rows)), TILE_PANELS * width
     # A class without centers has no tile, but its outputs have their place: zeros.
     every = max(firsts.max() + columns, sides.max())
     w, shifts = np.empty((tall, length), np.float32), np.empty(tall, np.float32)
@@ -337,7 +337,7 @@ def several_tangents(
     fixed = linear, sides.reshape(4, scores.shape[1]), outputs, constants, totals, u, dots
     out = scores, bounds
     step, panel_step, b_step = 4 * length, 4 * width * length, 4 * weights.shape[1]
-    for first in range(0, len(rows), TILE_ROWS):
+    for first in range(0, len(rows), TANGENT_TILE_ROWS):
         count = min(tall, len(rows) - first)
         part = rows[first : first + count]
         ready_rows(part, point, order, each, gamma, w, shifts, norms)
