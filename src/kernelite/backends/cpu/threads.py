@@ -44,9 +44,7 @@ __all__ = [
 QUICK_ROWS = 128  # where so many or more are worth a thread, less work than that is little
 LITTLE = 16  # elsewhere, so many times fewer rows than are worth a thread
 TURNS = 16  # in which a thread takes its rows, so that those which begin late take fewer
-FEW_TURNS = (
-    2  # likewise, of little work: each piece cuts a group of open rows that are summed at once
-)
+FEW_TURNS = 2  # likewise, of little work: each piece cuts a group of open rows
 KEPT = 4  # times as many rows as are held: what threads do together with the lock kept
 SHARES = 1.5  # of what is left, per thread, that the next one takes: more even, but more calls
 
