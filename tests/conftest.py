@@ -9,9 +9,14 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Threads of BLAS that wait for each other on cores which several processes share take half of them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Examples have no time to be done in: where others work too, one would now and then be late.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 def pytest_configure() -> None:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -49,3 +50,7 @@ def test_no_test_counts_seconds(path: Path) -> None:
     """Where others work too it would fail."""
     clocks = r"\b(?:perf_counter|process_time|thread_time|timeit)(?:_ns)?\("
     assert re.search(clocks, path.read_text(encoding="utf-8")) is None
+
+
+def test_no_example_is_late() -> None:
+    assert settings.default.deadline is None
