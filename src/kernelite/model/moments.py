@@ -240,7 +240,7 @@ def _moments(latent: LatentVariance, seen: Sequence[FloatArray]) -> FloatArray:
     return np.stack([means, variances, latent.lost(seen, variances)], axis=1)
 
 
-def _warn_of_lost(lost: FloatArray) -> None:
+def _warn_of_lost(lost: NDArray[Any]) -> None:
     if lost.any():
         warnings.warn(
             f"variances of {int(np.count_nonzero(lost)):,} of {len(lost):,} rows have lost all "
