@@ -66,6 +66,8 @@ def thread_count(n_jobs: int | None = None) -> int:
 def limit_threads(n_jobs: int | None) -> Iterator[int]:
     """Use this many threads inside the block, in our kernels and in BLAS; None changes nothing.
 
+    It is for a `with` statement; called without one, it does nothing.
+
     The limit of our kernels holds for the calling thread. BLAS keeps one setting a process: it is
     the smallest that any thread asks for at the time.
 
