@@ -17,6 +17,7 @@ import kernelite as kl
 from kernelite.backends.cpu import one_pass
 from kernelite.backends.cpu.fused_sums import PanelSums
 from kernelite.backends.cpu.kernels.providers import jit_available
+from kernelite.backends.cpu.limits import limit_here
 from kernelite.backends.cpu.one_pass import (
     NO_LABELS,
     FormPass,
@@ -149,10 +150,13 @@ def test_few_open_rows_pass_over_a_second_form_and_many_do_not() -> None:
     model = fitted(SIDE, 0.002)
     runner, finish, rule = model._runner, model._labels, model._for_predict
     passes = SimpleNamespace(of=lambda finish, rule: "sums")
-    for number, most in ((1, 10**9), (2, PASSED_OVER // 1000)):
+    few = PASSED_OVER // 1000  # of one thread
+    for threads, number, most in ((1, 1, 10**9), (1, 2, few), (3, 2, 3 * few)):
         runner.__dict__["_sums_behind"] = passes, number, 1000
-        assert runner._behind_form(finish, rule, rows=most) == ("sums", number)
-    assert runner._behind_form(finish, rule, rows=PASSED_OVER // 1000 + 1) == (None, 0)
+        with limit_here(threads):
+            assert runner._behind_form(finish, rule, rows=most) == ("sums", number)
+            more = ("sums", 1) if number == 1 else (None, 0)
+            assert runner._behind_form(finish, rule, rows=most + 3) == more
     runner.__dict__["_sums_behind"] = None
     assert runner._behind_form(finish, rule, rows=1) == (None, 0)
 

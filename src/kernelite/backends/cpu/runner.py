@@ -33,7 +33,7 @@ from kernelite.backends.cpu.one_pass import (
 )
 from kernelite.backends.cpu.outside import OutsideRows, damp_one, damped
 from kernelite.backends.cpu.sums import PartRows
-from kernelite.backends.cpu.threads import map_blocks
+from kernelite.backends.cpu.threads import map_blocks, thread_count
 from kernelite.backends.cpu.tiers import FirstForms
 from kernelite.backends.cpu.winners import WinnersPairs
 from kernelite.data.rows.inputs import (
@@ -65,7 +65,7 @@ from kernelite.support.records import dataclass
 __all__ = ["Finish", "Runner"]
 
 Result = TypeVar("Result")
-PASSED_OVER = 1 << 18  # numbers of all centers: some twenty microseconds of sums
+PASSED_OVER = 1 << 18  # numbers of all centers: some twenty microseconds of a thread's sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +232,7 @@ class Runner:
         if self._sums_behind is None or finish is None or criterion is None:
             return None, 0
         passes, number, numbers = self._sums_behind
-        if number > 1 and rows * numbers > PASSED_OVER:
+        if number > 1 and rows * numbers > PASSED_OVER * thread_count():
             return None, 0
         return passes.of(finish, criterion), number
 
