@@ -10,8 +10,15 @@ from itertools import pairwise
 
 import torch
 
-from kernelite.backends.torch.fine import BEYOND, BITS, DIGITS, LARGEST, FineSums, RowDigits
-from kernelite.backends.torch.fine import FARTHEST as FARTHEST_DIGITS
+from kernelite.backends.torch.fine import (
+    BEYOND,
+    BITS,
+    DIGITS,
+    FARTHEST_FINE,
+    LARGEST,
+    FineSums,
+    RowDigits,
+)
 from kernelite.backends.torch.fine import NEAREST as NEAREST_DIGITS
 from kernelite.backends.torch.fused import FARTHEST, GROUP_BITS, NEAREST, RowSlices, SliceSums
 from kernelite.backends.torch.fused_layout import LOG2E
@@ -103,7 +110,7 @@ def digits_of(fine: FineSums, rows: Tensor) -> RowDigits:
         min=NEAREST_DIGITS
     )
     reach = (rate * squares).sqrt() + radius
-    lost = (exponents > BEYOND) | ~(reach * reach < FARTHEST_DIGITS)
+    lost = (exponents > BEYOND) | ~(reach * reach < FARTHEST_FINE)
     exponents = torch.where(lost, 0, exponents)
     u = torch.where(lost[:, None], 0.0, u)
     left = torch.zeros(len(u), fine.width, dtype=torch.float64, device=u.device)
