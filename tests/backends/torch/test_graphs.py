@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,10 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelite as kl
 from kernelite.backends.torch import interchange
-from kernelite.backends.torch.formulas import TorchOps, constants_used
+from kernelite.backends.torch.formulas import LARGE, TensorValue, TorchOps, constants_used
 from kernelite.backends.torch.program import Program
 from kernelite.machine.heads.coupling import couple
+from kernelite.machine.heads.pairwise import ovr_scores, pair_sums
 from kernelite.support.errors import InputError
 from tests.backends.torch.devices import DEVICE, kernels_run, there
 
@@ -140,3 +142,17 @@ def test_what_is_recorded_keeps_its_constants() -> None:
     assert same.data_ptr() != mine[1].data_ptr()
     assert bool((same == mine[1]).all())
     assert len(used) == 2
+
+
+@pytest.mark.parametrize("formula", [ovr_scores, pair_sums])
+def test_tables_of_many_classes_are_copied_once(formula: Any) -> None:
+    """To copy them while a launch is recorded is an error; so formulas may not make them anew."""
+    classes = 30
+    scores = TensorValue(torch.ones(4, classes * (classes - 1) // 2, device=DEVICE).double())
+    tables = []
+    for _ in range(2):
+        with constants_used() as used:
+            formula(scores, classes)
+        tables.append([one for one in used if one.nbytes >= LARGE])
+    first, again = ([one.data_ptr() for one in some] for some in tables)
+    assert first == again != []

@@ -48,10 +48,10 @@ def count_votes(for_first: NDArray[np.bool_], n_classes: int) -> NDArray[np.floa
     >>> count_votes(np.array([[True, True, False]]), 3).tolist()
     [[2.0, 0.0, 1.0]]
     """
-    first, second = _members(n_classes)
+    second = _members(n_classes)[1]
     # Whole numbers up to 2^24 are exact in single precision, and so is their product.
     won = ops(for_first).astype(for_first, np.float32)
-    return won @ (first - second) + second.sum(axis=0)
+    return won @ _sides(n_classes)[0] + second.sum(axis=0)
 
 
 @cache
@@ -64,6 +64,16 @@ def _members(n_classes: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     for members in made:
         members.flags.writeable = False
     return made[0], made[1]
+
+
+@cache
+def _sides(n_classes: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """How pairs' scores and bounds add up to those of classes: (pairs, K) each.
+
+    They are kept because a GPU keeps a copy of a large array for as long as the array lives.
+    """
+    first, second = _members(n_classes)
+    return first - second, first + second
 
 
 @cache
@@ -87,8 +97,7 @@ def _few(rows: FloatArray, n_classes: int) -> bool:
 def summed_scores(scores: FloatArray, n_classes: int) -> FloatArray:
     """S_c: the sum of the scores in favour of each class, shape (m, K)."""
     if not isinstance(scores, np.ndarray):  # on other targets one product, in any order
-        first, second = _members(n_classes)
-        return scores @ (first - second)
+        return scores @ _sides(n_classes)[0]
     # In scikit-learn's order, because the last bit may break a tie: `accumulate` keeps it.
     if _few(scores, n_classes):
         columns, signs = _terms(n_classes)
@@ -104,8 +113,7 @@ def summed_scores(scores: FloatArray, n_classes: int) -> FloatArray:
 def pair_sums(bounds: FloatArray, n_classes: int) -> FloatArray:
     """The sum of a bound over the pairs that each class takes part in, shape (m, K)."""
     if not isinstance(bounds, np.ndarray):
-        first, second = _members(n_classes)
-        return bounds @ (first + second)
+        return bounds @ _sides(n_classes)[1]
     if _few(bounds, n_classes):
         return np.asarray(bounds[:, _terms(n_classes)[0]].sum(axis=1))
     by_pair, sums = np.ascontiguousarray(bounds.T), np.zeros((n_classes, len(bounds)))
