@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.kernels.compiling import jit_available
+from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.series.rounding import SINGLE_UNIT, UNIT
 from kernelite.support.records import dataclass
@@ -53,6 +54,8 @@ TINY_SINGLES = 2e-45 * 4.0  # what a number or a product in single precision may
 BASIS_COLUMNS = 16  # of B: a panel of any processor takes so many; more take what singles save
 BASIS_TURNS = 3  # after which B has the leading eigenvectors, nearly
 NORM_TURNS = 12
+LEAST_SHARED_WIDTH = 1000  # whose triangle takes longer to read than a thread to wake
+PANELS_PER_THREAD = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,11 +114,22 @@ class InverseFactor:
         """|W x|^2 of each row."""
         if not jit_available():
             return _squares(_product(self.matrix, X))
-        from kernelite.backends.cpu.kernels.triangle import double_squares
+        from kernelite.backends.cpu.kernels.triangle import double_squares, panel_squares
 
+        if len(X) == 1 and len(self.matrix) >= LEAST_SHARED_WIDTH:
+            parts = np.empty(len(self._places[0]))
+            given = X[0], self._panels, *self._places, parts
+            share_rows(panel_squares, len(parts), PANELS_PER_THREAD, *given)
+            return parts.sum(keepdims=True)
         found = np.empty(len(X))
         double_squares(X, self._panels, found)
         return found
+
+    @cached_property
+    def _places(self) -> NDArray[np.int64]:
+        from kernelite.backends.cpu.kernels.triangle import panel_places
+
+        return panel_places(len(self.matrix))
 
     @cached_property
     def _panels(self) -> FloatArray:

@@ -274,7 +274,7 @@ class Variances:
         """By the inverse; where that lost digits, what solving says, as far off as both may be."""
         variances, errors = self._by(inverse, rows)
         good = errors <= DIGITS_LOST * variances
-        if self.tolerance is not None:
+        if self.tolerance is not None and not good.all():
             good |= self._settles(variances, errors)
         if not good.all():
             lost = np.flatnonzero(~good)

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from kernelite.backends.cpu.factors import LEAST_SHARED_WIDTH, InverseFactor
 from kernelite.backends.cpu.kernels.exp2 import DOUBLE, SINGLE
 from kernelite.backends.cpu.kernels.triangle import (
     DOUBLES_AT_ONCE,
@@ -16,9 +17,12 @@ from kernelite.backends.cpu.kernels.triangle import (
     double_squares,
     in_panels,
     panel_across,
+    panel_places,
+    panel_squares,
     single_squares,
     triangle_panels,
 )
+from kernelite.backends.cpu.limits import limit_here
 from kernelite.series.rounding import SINGLE_UNIT, UNIT
 
 SIZES = [1, 5, DOUBLE.panel, DOUBLE.panel + 1, SINGLE.panel, SINGLE.panel + 1, 150]
@@ -60,6 +64,32 @@ def test_squares_are_those_of_numpy(n: int, m: int, beyond: int) -> None:
         np.testing.assert_allclose(found, ((C @ G.T + Y @ W.T) ** 2).sum(axis=1), rtol=1e-3)
         np.testing.assert_allclose(rests, (Y**2).sum(axis=1), rtol=1e-11)
         np.testing.assert_allclose(shares, (C**2).sum(axis=1), rtol=1e-11, atol=1e-300)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("beyond", [0, 3])
+def test_panels_of_one_row_add_up(n: int, beyond: int) -> None:
+    rng = np.random.default_rng(n)
+    W, x = np.tril(rng.normal(size=(n, n))), np.zeros(n + beyond)
+    x[:n] = rng.normal(size=n)
+    places = panel_places(len(x))
+    parts = np.full(len(places[0]), np.nan)
+    panel_squares(x, triangle_panels(W, DOUBLE, len(x)), *places, parts)
+    np.testing.assert_allclose(parts.sum(), doubles(W, x[None])[0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_one_row_meets_a_large_triangle_as_several_do(threads: int) -> None:
+    rng = np.random.default_rng(1)
+    n = LEAST_SHARED_WIDTH + 3
+    inverse = InverseFactor.of(np.tril(rng.normal(size=(n, n)) / n) + np.eye(n))
+    assert inverse is not None
+    X, moved = rng.normal(size=(2, n)), np.zeros(2)
+    found, errors = inverse.squares(X.copy(), moved)
+    with limit_here(threads):
+        one, error = inverse.squares(X[1:].copy(), moved[1:])
+    assert abs(one[0] - found[1]) <= error[0] + errors[1]
+    np.testing.assert_allclose([one[0], error[0]], [found[1], errors[1]], rtol=1e-12)
 
 
 def test_what_is_above_the_diagonal_is_not_seen() -> None:

@@ -17,8 +17,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelite.backends.cpu.kernels.compiling import (
+    Longs,
     Matrix,
     OutVector,
     Singles,
@@ -39,6 +41,8 @@ __all__ = [
     "double_squares",
     "in_panels",
     "panel_across",
+    "panel_places",
+    "panel_squares",
     "single_squares",
     "triangle_panels",
 ]
@@ -63,6 +67,24 @@ def triangle_panels(W: Any, precision: Precision, width: int) -> Any:
         part[: lines.shape[0], : lines.shape[1]] = lines
         parts.append(part.ravel())
     return np.concatenate(parts)
+
+
+def panel_places(width: int) -> NDArray[np.int64]:
+    """Where the panels of doubles of a triangle begin and how many columns they have, (2, panels).
+
+    The longest come first, so that threads that share them end at the same time.
+
+    Examples
+    --------
+    >>> panel_places(DOUBLE.panel + 1).tolist() == [
+    ...     [DOUBLE.panel**2, 0],
+    ...     [DOUBLE.panel + 1, DOUBLE.panel],
+    ... ]
+    True
+    """
+    columns = np.minimum(np.arange(DOUBLE.panel, width + DOUBLE.panel, DOUBLE.panel), width)
+    starts = DOUBLE.panel * (np.cumsum(columns) - columns)
+    return np.ascontiguousarray(np.stack([starts, columns])[:, ::-1], dtype=np.int64)
 
 
 def in_panels(G: FloatArray, precision: Precision, width: int) -> FloatArray:
@@ -169,6 +191,19 @@ def double_squares(rows: Matrix, W: Vector, out: OutVector) -> None:
             end = min(top + DOUBLE_PANEL, width)
             panel = _add_doubles(x, 8 * width, count, end, panel, v, v_step)
             _square_doubles(v, count, found)
+
+
+@kernel(by_row=("starts", "columns", "out"))
+def panel_squares(row: Vector, W: Vector, starts: Longs, columns: Longs, out: OutVector) -> None:
+    """|w|^2 of the part w of W x that each panel gives, of one row x: `panel_places` has them."""
+    room = np.empty((1, DOUBLE_PANEL))
+    x, v, step = np.uintp(row.ctypes.data), np.uintp(room.ctypes.data), 8 * DOUBLE_PANEL
+    for i in range(len(starts)):
+        room[0] = 0.0
+        out[i] = 0.0
+        panel = np.uintp(W.ctypes.data) + np.uintp(8 * starts[i])
+        _add_doubles(x, 8 * len(row), 1, columns[i], panel, v, step)
+        _square_doubles(v, 1, np.uintp(out.ctypes.data) + np.uintp(8 * i))
 
 
 @kernel()
