@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import subprocess
+import sys
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -327,6 +331,49 @@ def test_sums_that_settle_few_rows_are_left_out() -> None:
     sums.joined(Passed(*[np.empty(0)] * 3, 5, 0, 0, 30))  # type: ignore[arg-type]
     assert front.joins(sums)
     assert not front.joins(None)
+
+
+def test_addresses_keep_alive_what_they_are_of() -> None:
+    """Threads may each make such an object at first, and a kernel be reading the first one's."""
+    _, _, sums, _ = with_open_rows("")
+    made = copy.deepcopy(sums.sums.inside)
+    told, left = made.told, weakref.ref(made)
+    del made
+    gc.collect()
+    assert left() is not None
+    assert told[1:].tolist() == list(map(id, left().arguments))  # type: ignore[union-attr]
+    del told
+    gc.collect()
+    assert left() is None
+
+
+BESIDE = """
+import numpy as np
+import kernelite as kl
+from sklearn.svm import SVC
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(1500, 6))
+model = kl.compile(SVC(gamma=0.01).fit(X, X[:, 0] * (1 + X[:, 1]) > 0.1), X)
+near = X[np.argsort(np.abs(model.decision_function(X)))]
+for count in (1, 6, 7, 12, 18):
+    for bad in range(0, count, 3):
+        rows = near[:count].copy()
+        rows[bad, 0] = np.nan
+        for _ in range(20):
+            try:
+                model.predict(rows)
+            except kl.InputError:
+                continue
+            raise SystemExit("a row that is no number was answered")
+print("refused")
+"""
+
+
+def test_a_row_that_is_no_number_writes_beside_no_array() -> None:
+    """It would be seen later, when memory is given back, if at all; so in a process of its own."""
+    ran = subprocess.run([sys.executable, "-c", BESIDE], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout.strip()) == (0, "refused"), ran.stderr[-2000:]
 
 
 def test_copies_of_what_is_called_inside_have_addresses_of_their_own() -> None:

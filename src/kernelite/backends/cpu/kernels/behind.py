@@ -28,19 +28,25 @@ SUMMED = 3  # the place of the rows that are settled here among the counts
 
 
 class InsideCall:
-    """A kernel and its arguments, as another kernel calls it; those of its own rows are any others.
-
-    Attributes
-    ----------
-    told : ndarray of int64
-        Addresses: of the code, then of arguments that live as long as this does.
+    """A kernel and its arguments, as another kernel calls it; those of its own rows are any
+    others.
     """
 
     def __init__(self, kernel: Any, arguments: Sequence[Any]) -> None:
         own = kernel.kernel
         self.kernel, self.arguments = kernel, own.ordinary(arguments)
         code = providers.address(own, own.symbols[2])
-        self.told: NDArray[np.int64] = np.array([code, *map(id, self.arguments)], np.int64)
+        self._addresses = np.array([code, *map(id, self.arguments)], np.int64)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """That of the addresses; what NumPy makes of it keeps this object, and so the arguments."""
+        return self._addresses.__array_interface__
+
+    @property
+    def told(self) -> NDArray[np.int64]:
+        """Addresses: of the code, then of arguments, which live as long as this array does."""
+        return np.asarray(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy has addresses of its own."""

@@ -226,12 +226,14 @@ def row_tangents(
         ready_rows(part, point, order, each, gamma, w, shifts, norms)
         whole = count // SEVERAL * SEVERAL
         for i in range(count):
-            start = i // SEVERAL * SEVERAL
-            longest = norms[i, 0]
-            if i < whole:
-                for j in range(start, start + SEVERAL):
-                    longest = max(longest, norms[j, 0])
-            norms[i, 2] = math.sqrt(longest)
+            norms[i, 2] = math.sqrt(norms[i, 0])
+        for start in range(0, whole, SEVERAL):
+            longest = 0.0
+            for i in range(start, start + SEVERAL):
+                if norms[i, 2] > longest:  # what is not a number is not
+                    longest = norms[i, 2]
+            # The same for the whole group, so that all of it is taken at once or row by row.
+            norms[start : start + SEVERAL, 2] = longest
         for block in range(blocks):
             begin, panel_count = starts[block], starts[block + 1] - starts[block]
             x = np.uintp(panels.ctypes.data) + np.uintp(begin * width * step)
