@@ -21,7 +21,7 @@ campaign: $(VENV)/.installed-dev $(VENV)/.kernels
 	OPENBLAS_NUM_THREADS=2 KERNELITE_BOUND_MODELS=400 KERNELITE_PIPELINES=300 KERNELITE_FLIPS=6000 \
 		$(BIN)/python -m pytest -n 2 -q tests/series tests/backends/cpu/test_fused_sums.py tests/test_whole_models.py \
 		tests/store/test_damage.py
-	$(BIN)/python -m tests.fuzz --seconds 60 --seed $(SEED) --jobs 2
+	$(BIN)/python -m tests.fuzz --inputs 100000 --seed $(SEED) --jobs 2
 	$(BIN)/python scripts/newcomer.py
 	@if $(MAKE) --no-print-directory $(VENV)-torch/.installed; then \
 		$(MAKE) --no-print-directory test-torch; \
