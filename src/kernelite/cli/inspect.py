@@ -174,7 +174,7 @@ def _plan(model: CompiledModel) -> dict[str, Any]:
         "nanoseconds_per_row": plan.chosen.nanoseconds,
         "falls_back": plan.chosen.open_share,
         "expected_speed_up": plan.speed_up,
-        "notes": list(plan.notes),
+        "notes": list(plan.said),
         "others": [
             {"name": other.name, "nanoseconds_per_row": other.nanoseconds, "verdict": other.verdict}
             for other in plan.others

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import field, fields, replace
+from functools import cached_property
+from typing import Any
 
 from kernelite.support.records import dataclass
 from kernelite.support.terminal import escaped, printable
@@ -59,7 +62,8 @@ class Candidate:
 class Plan:
     """The chosen candidate first, the others after it, cheapest first.
 
-    `exact_nanoseconds` is NaN where nothing is known of the exact model.
+    `exact_nanoseconds` is NaN where nothing is known of the exact model. `late` finds notes that
+    take a while, when they are first asked for; files and pickles have them among `notes`.
 
     Examples
     --------
@@ -83,6 +87,24 @@ class Plan:
     others: tuple[Candidate, ...]
     exact_nanoseconds: float
     notes: tuple[str, ...] = ()
+    late: Callable[[], tuple[str, ...]] | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def said(self) -> tuple[str, ...]:
+        """All notes."""
+        return self.notes if self.late is None else (*self.notes, *self.late())
+
+    def __pack__(self) -> dict[str, Any]:
+        stored = {one.name: getattr(self, one.name) for one in fields(self)}
+        del stored["late"]
+        return stored | {"notes": self.said}
+
+    @staticmethod
+    def __stored__(stored: dict[str, Any]) -> dict[str, Any]:
+        return {"late": None} | stored
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__pack__() | {"late": None}
 
     @property
     def summary(self) -> str:
@@ -138,7 +160,7 @@ class Plan:
             f"  {kind} cost {chosen.nanoseconds:,.0f} ns per row"
             f"{'' if self.is_exact else shares}; {chosen.nbytes:,} bytes",
         ]
-        lines += [f"  {note}" for note in self.notes]
+        lines += [f"  {note}" for note in self.said]
         cells = [("candidate", "ns per row", "falls back", "bytes", "verdict"), *self.rows()]
         widths = [max(len(row[i]) for row in cells) for i in range(5)]
         lines += ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths)) for row in cells]
@@ -205,7 +227,7 @@ def candidates_html(plan: Plan) -> str:
     rows = plan.rows()
     more = len(rows) - MOST_LISTED_CANDIDATES - 1
     left = f"<p>and {more} more</p>" if more > 0 else ""
-    notes = "".join(f"<p>{escaped(note)}</p>" for note in plan.notes)
+    notes = "".join(f"<p>{escaped(note)}</p>" for note in plan.said)
     shown = [tuple(row) for row in rows[: MOST_LISTED_CANDIDATES + 1]]
     return table_html(shown, TABLE_HEADER, first=CHOSEN) + left + notes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import fields, replace
 from typing import Any
 
@@ -190,3 +191,19 @@ def test_what_is_too_large_is_refused_before_it_is_made(target: str, write: Any)
     with pytest.raises(UnsupportedModelError, match=says):
         write(model)
     assert says in model.export_refusals()[target]
+
+
+def test_exports_are_tried_when_the_plan_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They write a program in C and throw it away, which compiling need not wait for."""
+    X, y = load_iris(return_X_y=True)
+    model = TransformedTargetRegressor(SVR(), transformer=QuantileTransformer(n_quantiles=9))
+    tried: list[CompiledModel] = []
+    monkeypatch.setattr("kernelite.model.export.select", lambda model: tried.append(model) or 1)
+    fast = kernelite.compile(model.fit(X, y), X)
+    assert not tried
+    assert "Exports: " in str(fast.plan)
+    assert len(tried) == 2
+    copy = pickle.loads(pickle.dumps(fast)).plan  # with its notes, and without the model
+    assert (copy.late, copy.said) == (None, fast.plan.said)
+    assert str(copy) == str(fast.plan)
+    assert len(tried) == 2

@@ -57,7 +57,7 @@ def check_refused(fast: CompiledModel, target: str, write: Any, says: str) -> No
     assert says in said
     assert said.count(". ") == 0
     assert fast.export_refusals()[target] == said.rstrip(".")
-    assert any(said.rstrip(".") in note or "Kept as it is" in note for note in fast.plan.notes)
+    assert any(said.rstrip(".") in note or "Kept as it is" in note for note in fast.plan.said)
 
 
 def check_values(got: np.ndarray, name: str) -> None:

@@ -190,19 +190,22 @@ def compile(
 
 def _noted(machine: Machine, compiled: CompiledModel) -> CompiledModel:
     """With what its plan should say about the steps before it, and where it cannot go."""
-    notes = machine.notes
-    if machine.preparation.keeps:
-        names = ", ".join(machine.preparation.keeps)
-        notes += (f"Kept as it is: {names}; so this model cannot be saved or exported.",)
-        return replace(compiled, plan=compiled.plan.noting(*notes))
-    why = unstorable(machine)
-    notes += () if why is None else (f"Cannot be saved: {why}",)
+    plan = compiled.plan.noting(*machine.notes)
+    return replace(compiled, plan=replace(plan, late=partial(_where_not, compiled)))
+
+
+def _where_not(compiled: CompiledModel) -> tuple[str, ...]:
+    """What cannot be done with a model: found by trying, so only when its plan is read."""
+    if compiled.preparation.keeps:
+        names = ", ".join(compiled.preparation.keeps)
+        return (f"Kept as it is: {names}; so this model cannot be saved or exported.",)
+    why = unstorable(compiled)
+    notes = () if why is None else (f"Cannot be saved: {why}",)
     refused = compiled.export_refusals()
     if len(set(refused.values())) == 1 and len(refused) > 1:
         refused = {" and ".join(refused): next(iter(refused.values()))}
     said = "; ".join(f"{target} no ({why})" for target, why in refused.items())
-    notes += (f"Exports: {said}.",) if said else ()
-    return replace(compiled, plan=compiled.plan.noting(*notes)) if notes else compiled
+    return (*notes, f"Exports: {said}.") if said else notes
 
 
 def _contained_as(model: Any, compiled: CompiledModel) -> CompiledModel:

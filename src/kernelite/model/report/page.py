@@ -129,7 +129,7 @@ def page_of(
         headline=words.headline(model, measured, compared),
         model_facts=words.model_facts(model),
         plan_words=words.plan_words(model),
-        plan_notes=[note.replace("`", "") for note in plan.notes],
+        plan_notes=[note.replace("`", "") for note in plan.said],
         plan_rows=plan.rows()[: MOST_CANDIDATES + 1],
         plan_more=max(0, len(plan.others) - MOST_CANDIDATES),
         pictures=_pictures(model, measured, compared, held),
