@@ -2,7 +2,7 @@
 
 In: a `CompiledModel`. Out: text that defines, for a name NAME,
 
-    void NAME_score(const double *x, double *scores)         all models
+    void NAME_score(const double *x, double *scores)         all models but densities
     void NAME_value(const double *x, double *values)         regressors, transforms, densities
     int NAME_index(const double *x)                          classifiers and one-class models
     LABEL NAME_label(const double *x)                        the same: NAME_labels[NAME_index(x)]
@@ -251,6 +251,9 @@ def _answers(source: Source) -> list[str]:
     files += ["deviation.h"] if source.std else []
     label = _spaced(source.labels.c_type)
     texts = {file: w.template(file).replace("LABEL ", label) for file in files}
+    if selection.head.kind == "density":
+        old, new = f"{w.name}_score(", f"{w.name}_logarithm("
+        texts["value.h"] = texts["value.h"].replace(old, new)
     for file, method in (("label.h", "predict"), ("probability.h", "predict_proba")):
         if file in texts and method in selection.head.needs_posterior:
             more = {
@@ -286,6 +289,8 @@ def _functions(source: Source) -> list[str]:
     w, decided = source.w, source.selection.decided
     row, label = "const REAL *x", _spaced(source.labels.c_type)
     lines = [f"void NAME_score({row}, REAL *scores)  NAME_OUTPUTS raw scores of a row x"]
+    if source.selection.head.kind == "density":
+        lines = []  # its sums are taken in logarithms
     if source.labelled:
         lines.append(f"int NAME_index({row})  the place of the label in NAME_labels")
         lines.append(f"{label}NAME_label({row})  the label itself")

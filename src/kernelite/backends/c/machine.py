@@ -237,10 +237,18 @@ def _sizes(source: Source) -> str:
 
 
 def _scores(w: Writer, how: str, body: str) -> str:
-    """NAME_score."""
+    """NAME_score: the raw sums, as everywhere."""
     return w.fill(
         f"\n/* Scores of a row of NAME_FEATURES numbers: NAME_OUTPUTS of them, {how}. */\n"
         f"static inline void NAME_score(const REAL *x, REAL *scores)\n{{\n{body}}}\n"
+    )
+
+
+def _logarithms(w: Writer, body: str) -> str:
+    """NAME_logarithm, which a density has in the place of NAME_score: its sums underflow."""
+    return w.fill(
+        "\n/* The log-density of a row of NAME_FEATURES numbers. */\n"
+        f"static inline void NAME_logarithm(const REAL *x, REAL *scores)\n{{\n{body}}}\n"
     )
 
 
@@ -274,7 +282,9 @@ def machine_text(source: Source, *, answers: bool = True) -> str:
     text += w.define(
         "ROW(x)", "REAL row[NAME_WIDTH]; NAME_map(x, row)" if steps else "const REAL *row = x"
     )
-    return text + made.constants.text + made.text + _scores(w, ", else ".join(how), body)
+    density = expansion is not None and selection.head.kind == "density"
+    last = _logarithms(w, body) if density else _scores(w, ", else ".join(how), body)
+    return text + made.constants.text + made.text + last
 
 
 def _add_map(made: Functions, steps: tuple[Any, ...], width: int) -> None:
