@@ -37,7 +37,13 @@ LABELS = {  # columns of the scores
     "one vs one wine": 3,
     "voting soft": 15,
 }
-VALUES = ("svr diabetes", "gpr diabetes", "ridge linnerud three targets", "pca iris", "density iris")
+VALUES = (
+    "svr diabetes",
+    "gpr diabetes",
+    "ridge linnerud three targets",
+    "pca iris",
+    "density iris",
+)
 PROGRAM = """#include <stdio.h>
 #include "m.h"
 
