@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kernelite.support.errors import (
         FileFormatError,
         InputError,
+        InputTypeError,
         KerneliteError,
         MissingExtraError,
         OutsideValidityError,
@@ -45,6 +46,7 @@ _HOMES = {
     "CompiledRegressor": "kernelite.model.estimators",
     "FileFormatError": "kernelite.support.errors",
     "InputError": "kernelite.support.errors",
+    "InputTypeError": "kernelite.support.errors",
     "KernelExpansion": "kernelite.machine.expansion",
     "KerneliteError": "kernelite.support.errors",
     "MissingExtraError": "kernelite.support.errors",
@@ -73,6 +75,7 @@ __all__ = [
     "CompiledRegressor",
     "FileFormatError",
     "InputError",
+    "InputTypeError",
     "KernelExpansion",
     "KerneliteError",
     "MissingExtraError",

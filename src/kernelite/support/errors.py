@@ -16,6 +16,7 @@ __all__ = [
     "OLDEST_SCIKIT_LEARN",
     "FileFormatError",
     "InputError",
+    "InputTypeError",
     "KerneliteError",
     "MissingExtraError",
     "OutsideValidityError",
@@ -54,6 +55,16 @@ class InputError(KerneliteError):
         self.problem, self.row = problem, row
         place = "" if row is None else f"in row {row} (counted from 0): "
         super().__init__(f"{place}{problem}")
+
+
+class InputTypeError(InputError, TypeError):
+    """Rows that are of no type that holds numbers: a `TypeError` too, as from scikit-learn.
+
+    Examples
+    --------
+    >>> isinstance(InputTypeError("`X` must be rows, got None."), TypeError)
+    True
+    """
 
 
 class UnsupportedModelError(KerneliteError):
@@ -135,5 +146,5 @@ def require_scikit_learn(need: str) -> None:
         )
 
 
-for _error in (KerneliteError, *KerneliteError.__subclasses__()):
+for _error in (KerneliteError, InputTypeError, *KerneliteError.__subclasses__()):
     _error.__module__ = "kernelite"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.data.rows.frames import as_numpy, column_names, is_frame, is_pandas, narwhals_frame
 from kernelite.data.rows.inputs import FloatArray, is_sparse, refuse_no_rows
-from kernelite.support.errors import InputError
+from kernelite.support.errors import InputError, InputTypeError
 from kernelite.support.records import dataclass
 
 __all__ = [
@@ -311,7 +311,7 @@ def _of_array(array: NDArray[Any], name: str) -> Column:
         found = map(numbering.__getitem__, array.tolist() if array.dtype.kind != "O" else array)
         codes = np.fromiter(found, np.int32, len(array))
     except TypeError as error:
-        raise InputError(
+        raise InputTypeError(
             f"`{name}` holds a value that is neither text nor number ({error})."
         ) from None
     return Coded(codes, list(numbering) or [None])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelite.data.rows.frames import check_names, frame_values, is_frame
-from kernelite.support.errors import InputError
+from kernelite.support.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -318,20 +318,26 @@ def dense_block(rows: Rows, block: slice | NDArray[np.intp]) -> FloatArray:
 
 
 def refuse_no_rows(X: object, name: str = "X") -> None:
-    """Refuse what is no table at all: nothing, a dict, the path of a file.
+    """Refuse what is no table at all: nothing, a dict, a generator, the path of a file.
 
     Examples
     --------
     >>> refuse_no_rows("rows.csv")
     Traceback (most recent call last):
-    kernelite.InputError: `X` must be rows, got a str; `kl.predict_files` reads files.
+    kernelite.InputTypeError: `X` must be rows, got a str; `kl.predict_files` reads files.
     """
     if isinstance(X, str | bytes | os.PathLike):
         kind = type(X).__name__
-        raise InputError(f"`{name}` must be rows, got a {kind}; `kl.predict_files` reads files.")
-    if X is None or isinstance(X, dict):
-        kind = "None" if X is None else "a dict; `pandas.DataFrame` makes a table of it"
-        raise InputError(f"`{name}` must be rows, got {kind}.")
+        problem = f"`{name}` must be rows, got a {kind}; `kl.predict_files` reads files."
+        raise InputTypeError(problem)
+    if X is None:
+        raise InputTypeError(f"`{name}` must be rows, got None.")
+    if isinstance(X, dict):
+        problem = f"`{name}` must be rows, got a dict; `pandas.DataFrame` makes a table of it."
+        raise InputTypeError(problem)
+    if isinstance(X, Iterator):
+        kind = type(X).__name__
+        raise InputTypeError(f"`{name}` must be rows, got a {kind}; `list` makes rows of it.")
 
 
 def _dense(X: Any, name: str, *, named: bool = False) -> FloatArray:
@@ -351,19 +357,19 @@ def _dense(X: Any, name: str, *, named: bool = False) -> FloatArray:
         raise InputError(f"`{name}` must be a rectangular table of numbers: {error}") from None
     if array.ndim != 2:
         hint = f"; one row is `{name}.reshape(1, -1)`" if array.ndim == 1 else ""
-        raise InputError(f"`{name}` must have two dimensions, got shape {array.shape}{hint}.")
+        kind = InputError if array.ndim else InputTypeError
+        raise kind(f"`{name}` must have two dimensions, got shape {array.shape}{hint}.")
     if hasattr(X, "_mask") and np.ma.is_masked(X):  # the first loads nothing
         raise InputError(f"`{name}` has masked entries; fill them or drop such rows.")
     if array.dtype.kind == "c":
         raise InputError(f"`{name}` must hold real numbers. Complex data not supported.")
     if array.dtype.kind not in "fiubOUS":  # dates and records would pass for numbers
-        raise InputError(f"`{name}` must hold numbers, got dtype {array.dtype}.")
+        raise InputTypeError(f"`{name}` must hold numbers, got dtype {array.dtype}.")
     try:
         return _doubles(array)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"`{name}` must hold numbers, got dtype {array.dtype} ({error})."
-        ) from None
+        kind = InputTypeError if isinstance(error, TypeError) else InputError
+        raise kind(f"`{name}` must hold numbers, got dtype {array.dtype} ({error}).") from None
 
 
 def _check_pointers(X: Any, name: str) -> None:
