@@ -160,6 +160,9 @@ def test_certified_says_how_rows_were_decided(toys, compiled, good, tmp_path) ->
     ran = good("predict", toys.path("test.svm"), compiled / "svc.kernelite", tmp_path / "out")
     assert kl.load(compiled / "svc.kernelite").guarantee == "certified"
     assert ran.err.startswith("75 rows decided: ")
+    (tmp_path / "one.svm").write_text(toys.text("test.svm").splitlines()[0])
+    ran = good("predict", tmp_path / "one.svm", compiled / "svc.kernelite", tmp_path / "out")
+    assert ran.err.startswith("1 row decided: 1 ")
 
 
 def test_features_beyond_the_width(toys, good, kernelite, tmp_path) -> None:

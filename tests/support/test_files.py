@@ -72,6 +72,12 @@ def test_devices_are_written_directly() -> None:
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="there is no /proc")
+def test_a_folder_that_takes_no_files_is_not_called_absent() -> None:
+    with pytest.raises(InputError, match="the system makes no files in `/proc`"):
+        atomic_write("/proc/out").__enter__()
+
+
 def test_places_where_nothing_can_be_written(tmp_path: Path) -> None:
     for path, reason in [(tmp_path / "no" / "out", "there is no folder"), (tmp_path, "directory")]:
         with pytest.raises(InputError, match=reason) as caught, atomic_write(path):

@@ -80,7 +80,8 @@ class AskedOutputs:
             counts["from all support vectors"] = stats.exact
             said = ", ".join(f"{count:,} {how}" for how, count in counts.items() if count)
             if said:
-                notes.append(f"{stats.rows:,} rows decided: {said}")
+                rows = "1 row" if stats.rows == 1 else f"{stats.rows:,} rows"
+                notes.append(f"{rows} decided: {said}")
         if self.model.guarantee == "none" and stats.outside_validity:
             share = 100 * stats.outside_validity / stats.rows
             notes.append(

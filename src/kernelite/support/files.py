@@ -207,7 +207,10 @@ def _writable(name: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         folder = os.path.dirname(name)
-        raise InputError(f"cannot write `{name}`: there is no folder `{folder}`") from None
+        why = f"there is no folder `{folder}`"
+        if os.path.isdir(folder or os.curdir):  # such as /proc
+            why = f"the system makes no files in `{folder}`"
+        raise InputError(f"cannot write `{name}`: {why}") from None
     except OSError as error:
         raise InputError(f"cannot write `{name}`: {error.strerror or error}") from None
     except ValueError:  # a NUL byte in the name

@@ -297,6 +297,6 @@ def _check_present(wanted: Sequence[str], present: Sequence[str]) -> None:
         raise InputError(
             f"there is no column {quote(missing[0])}{more}; those there are: "
             f"{listed(present) or 'none'}. Rename "
-            "it, or name the columns to use with `columns`."
+            "it, or name the columns to use (`columns=`, or `--columns` on the command line)."
         )
     check_single(wanted, present)
