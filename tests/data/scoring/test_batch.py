@@ -191,7 +191,7 @@ def test_columns_are_found_or_asked_for(model: kl.CompiledModel, batch: Any) -> 
         resolve_columns(model, batch.schema)
     named, X = fitted("svc iris strings, frame")
     assert resolve_columns(kl.compile(named, X), ["id", *X.columns]) == list(X.columns)
-    with pytest.raises(InputError, match="no column `feature 0`.*`columns=`, or `--columns` on"):
+    with pytest.raises(InputError, match=r"no column `feature 0`.*`columns=`, or `--columns` on"):
         resolve_columns(kl.compile(named, X), ["id", *X.columns[1:]])
     with pytest.raises(InputError, match="2 columns, but this model has 3"):
         resolve_columns(model, batch.schema, ["a", "b"])
