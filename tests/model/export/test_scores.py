@@ -124,7 +124,9 @@ def test_scores_decisions_and_probabilities_mean_one_thing(
     scores = fast.scores(rows)
     assert scores.shape == (len(rows), LABELS[name])
     likely = "predict_proba" in fast.head.offers
-    module = node.ask(to_javascript(fast, probabilities=likely or None), rows)
+    text = to_javascript(fast, probabilities=likely or None)
+    module = node.ask(text, rows)
+    same(node.ask(text, rows, "scores"), scores)
     graph, program = of_graph(fast, rows), of_program(fast, rows, tmp_path)
     for found in (graph, module, program):
         same(found["scores"], scores)

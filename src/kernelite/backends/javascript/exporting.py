@@ -3,6 +3,7 @@
 In: a `CompiledModel`. Out: text that exports
 
     predict(rows)         labels, or values of a regressor
+    scores(rows)          of models with labels: the raw sums, as `fast.scores`
     answer(rows)          all that the model gives: label, scores, decision, probabilities, bounds
     decided(rows)         with `decided`: true where the label is proven to be the exact model's
     about                 features, their names, classes, and what is promised
@@ -94,6 +95,8 @@ def to_javascript(
         f"export const answer = (rows) => answers(rows, run, {_json(outputs)}, {_json(truths)});",
         f"export function predict(rows) {{ return answer(rows).{main}; }}",
     ]
+    if "scores" in outputs:
+        text.append("export function scores(rows) { return answer(rows).scores; }")
     if decided:
         text.append("export function decided(rows) { return answer(rows).decided; }")
     return "\n".join(text) + "\n"
