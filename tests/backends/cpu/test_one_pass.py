@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import gc
 import pickle
 import subprocess
 import sys
 import weakref
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 import kernelite as kl
 from kernelite.backends.cpu import one_pass
 from kernelite.backends.cpu.fused_sums import PanelSums
+from kernelite.backends.cpu.kernels.behind import Link
 from kernelite.backends.cpu.kernels.providers import jit_available
 from kernelite.backends.cpu.limits import limit_here
 from kernelite.backends.cpu.one_pass import (
@@ -31,8 +32,8 @@ from kernelite.backends.cpu.one_pass import (
     open_rows,
     rule_numbers,
 )
-from kernelite.backends.cpu.runner import PASSED_OVER
 from kernelite.program.criteria import Margin, Proven, SameAnswer, Within, never
+from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.support.errors import InputError
 
 pytestmark = pytest.mark.skipif(not jit_available(), reason="no kernels here")
@@ -46,7 +47,7 @@ FAR = np.concatenate([X, 40.0 * RNG.normal(size=(100, 6)), np.full((1, 6), 1e150
 def staged(model: Any) -> Any:
     """The same model without passes: stage by stage."""
     twin = pickle.loads(pickle.dumps(model))
-    twin._runner.__dict__["_passes"] = None
+    twin._runner.__dict__["_passing"] = None
     return twin
 
 
@@ -76,7 +77,7 @@ def test_labels_are_those_of_the_stages(kind: str, gamma: float) -> None:
         assert stats.rows == staged_stats.rows == sum(stats.stages.values())
         assert stats.outside_validity == staged_stats.outside_validity
     assert (model.predict(X) == source.predict(X)).all()
-    passes = [one for one in model._runner._passes.known.values() if one is not None]
+    passes = [one for one in model._runner._passing.known.values() if one is not None]
     assert passes
     assert isinstance(passes[0], SumsPass if model.approximation is None else FormPass)
 
@@ -136,33 +137,32 @@ def test_a_row_that_may_not_be_finite_has_no_answer() -> None:
         numbers = rule_numbers(Within(np.array([0.5])), bounded=True)
         labels = None
 
-        def run(self, rows: np.ndarray, sums: object = None) -> Passed:
+        def run(self, rows: np.ndarray) -> Passed:
             n_open, outside, unknown = rows[0].tolist()
             is_open = np.array([n_open > 0])
             return Passed(NO_LABELS, np.ones((1, 1)), is_open, n_open, outside, unknown)
 
-    def one(*counts: int) -> tuple[object, bool, bool]:
+    def one(*counts: int) -> tuple[object, bool, int]:
         return Found.one(object.__new__(Found), np.array([counts]), lambda scores: scores[:, 0])
 
-    assert one(0, 0, 0) == (np.ones(1), True, False)
-    assert one(1, 0, 0) == (None, True, False)
-    assert one(1, 1, 0) == (None, True, False)
-    assert one(0, 0, 1) == one(1, 0, 1) == one(1, 1, 1) == (None, False, False)
+    assert one(0, 0, 0) == (np.ones(1), True, 0)
+    assert one(1, 0, 0) == (None, True, 0)
+    assert one(1, 1, 0) == (None, True, 0)
+    assert one(0, 0, 1) == one(1, 0, 1) == one(1, 1, 1) == (None, False, 0)
 
 
 def test_few_open_rows_pass_over_a_second_form_and_many_do_not() -> None:
-    model = fitted(SIDE, 0.002)
-    runner, finish, rule = model._runner, model._labels, model._for_predict
-    passes = SimpleNamespace(of=lambda finish, rule: "sums")
-    few = PASSED_OVER // 1000  # of one thread
-    for threads, number, most in ((1, 1, 10**9), (1, 2, few), (3, 2, 3 * few)):
-        runner.__dict__["_sums_behind"] = passes, number, 1000
+    _, front, sums, _ = with_open_rows("")
+    assert sums.most_rows is None  # there is no second form
+    assert not sums.after_second(10**9)
+    sums.most_rows = 7
+    for threads in (1, 3):
         with limit_here(threads):
-            assert runner._behind_form(finish, rule, rows=most) == ("sums", number)
-            more = ("sums", 1) if number == 1 else (None, 0)
-            assert runner._behind_form(finish, rule, rows=most + 3) == more
-    runner.__dict__["_sums_behind"] = None
-    assert runner._behind_form(finish, rule, rows=1) == (None, 0)
+            for rows, after in ((7 * threads, False), (7 * threads + 1, True)):
+                assert sums.after_second(rows) is after
+                assert front.joins(rows) is not after
+    sums.second = Link(None, ())  # one that is asked in the same call
+    assert front.joins(10**9)
 
 
 def test_no_rows() -> None:
@@ -187,7 +187,7 @@ def test_what_was_settled_last_stands_for_a_probe() -> None:
     """One call of a kernel for each batch, not one more that tries some rows."""
     model, calls = fitted(SIDE, 1.0), []
     model.predict(X)
-    (front,) = model._runner._passes.known.values()
+    (front,) = model._runner._passing.known.values()
     own = front.fill
     front.fill = lambda rows, *out: (calls.append(len(rows)), own(rows, *out))
     model.predict(X)
@@ -243,8 +243,10 @@ def test_an_open_row_is_one_call_of_a_kernel(monkeypatch: pytest.MonkeyPatch) ->
     if runner.forms is None:
         pytest.skip("the plan has no form here")
     rows = boundary(source, 9)
-    front = runner._passes.of(model._labels, model._for_predict)  # type: ignore[union-attr]
-    still = [row[None] for row in rows if front.one(row[None], model._labels)[0] is None]  # type: ignore[union-attr]
+    front: Any = runner._passing.front(model._labels, model._for_predict)  # type: ignore[union-attr]
+    front.then, sums = None, front.then
+    still = [row[None] for row in rows if front.one(row[None], model._labels)[0] is None]
+    front.then = sums
     assert still
     monkeypatch.setattr(type(runner.cascade), "one", None)
     monkeypatch.setattr(type(runner.cascade), "labels_left", None)
@@ -266,10 +268,9 @@ def with_open_rows(scaled: str) -> tuple[Any, Any, Any, np.ndarray]:
     runner, asked = model._runner, (model._labels, model._for_predict)
     if runner.forms is None:
         pytest.skip("the plan has no form here")
-    front = runner._passes.of(*asked)  # type: ignore[union-attr]
-    sums, _ = runner._joined_sums(front, asked[1], 1)
+    front = runner._passing.front(*asked)  # type: ignore[union-attr]
     near = [boundary(source, steps, X + far) for steps in (50, 12, 8)]
-    return model, front, sums, np.concatenate([*near, X + far])
+    return model, front, front.then, np.concatenate([*near, X + far])
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -278,7 +279,8 @@ def test_open_rows_are_settled_in_the_same_call(scaled: str, threads: int) -> No
     """What the kernel of a form calls settles what a call of its own does, as that one does."""
     _, front, sums, rows = with_open_rows(scaled)
     with kl.limit_threads(threads):  # one thread takes all of them
-        apart, joined = front.run(rows), front.run(rows, sums)
+        joined, front.then = front.run(rows), None
+        apart, front.then = front.run(rows), sums
     index, some = next(open_rows(rows, apart, len(rows)))
     assert len(index) > 240  # more than are put together at once
     then = sums.run(some)
@@ -292,9 +294,9 @@ def test_open_rows_are_settled_in_the_same_call(scaled: str, threads: int) -> No
 
 
 def test_a_row_that_is_not_finite_stays_open() -> None:
-    model, front, sums, rows = with_open_rows("")
+    model, front, _, rows = with_open_rows("")
     bad = np.concatenate([rows, np.full((1, 6), np.nan)])
-    found = front.run(bad, sums)
+    found = front.run(bad)
     assert found.is_open[-1]
     assert found.unknown
     with pytest.raises(InputError, match=f"row {len(rows)}"):
@@ -304,10 +306,10 @@ def test_a_row_that_is_not_finite_stays_open() -> None:
 
 def test_a_batch_with_open_rows_is_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """The old way woke threads twice, and was Python between."""
-    _model, front, sums, rows = with_open_rows("")
+    _, front, _, rows = with_open_rows("")
     source = SVC(gamma=0.002, C=20.0).fit(X[:500], SIDE[:500])
     model, calls = kl.compile(source, X), []
-    found = front.run(rows, sums)
+    found = front.run(rows)
     rows = rows[~found.is_open]
     wanted = model.predict(rows)
     monkeypatch.setattr(one_pass, "open_rows", None)
@@ -323,14 +325,71 @@ def test_a_batch_with_open_rows_is_one_call(monkeypatch: pytest.MonkeyPatch) -> 
     assert stats.stages["form"] == len(rows) - found.summed
 
 
+HOPELESS = 10  # rows so near to the boundary that only doubles may tell
+
+
+def with_third_order(*, scaled: bool) -> tuple[Any, Any, np.ndarray]:
+    """A model whose second form has the third order, its source, and rows near the boundary."""
+    source = SVC(gamma=0.002, C=20.0)
+    source = make_pipeline(StandardScaler(), source) if scaled else source
+    source = source.fit(X[:500], SIDE[:500])
+    model = kl.compile(source, X, plan="form")
+    form = model.approximation
+    third = cubic_form([cubic_tensor(model.expansion, form.form.point, 0)], X.shape[1])
+    model.__dict__["approximation"] = dataclasses.replace(form, cubic=third)
+    model.__dict__.pop("_runner", None)
+    near = [boundary(source, steps) for steps in (9, 6, 5, 4)]
+    return model, source, np.concatenate([boundary(source, 44)[:HOPELESS], *near, X])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_second_form_is_asked_in_the_same_call(
+    scaled: bool, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, source, rows = with_third_order(scaled=scaled)
+    twin = staged(model)
+    with kl.limit_threads(threads):
+        wanted, other = twin.predict(rows, return_stats=True)
+        found, stats = model.predict(rows, return_stats=True)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(found[HOPELESS:], source.predict(rows[HOPELESS:]))
+    assert other.stages["third order"] > 20
+    assert stats.stages["form"] == other.stages["form"]
+    # Fewer rows than are worth its call are summed at once.
+    assert 0.5 < stats.stages["third order"] / other.stages["third order"] <= 1.0
+    assert sum(stats.stages.values()) == len(rows)
+    assert stats.undecidable == other.undecidable
+    front = model._runner._passing.front(model._labels, model._for_predict)
+    settled = rows[HOPELESS:]
+    assert not front.run(settled).n_open
+    monkeypatch.setattr(type(model._runner.cascade), "labels_left", None)
+    monkeypatch.setattr(PanelSums, "fill", None)
+    with kl.limit_threads(threads):
+        np.testing.assert_array_equal(model.predict(settled), wanted[HOPELESS:])
+    for row, label in zip(settled[::20], wanted[HOPELESS::20]):
+        assert model.predict(row[None]) == label
+
+
+def test_rows_that_are_not_finite_stay_open_behind_a_second_form() -> None:
+    model, _, rows = with_third_order(scaled=False)
+    for bad in (np.nan, np.inf):
+        rows[7, 2] = bad
+        with pytest.raises(InputError, match="row 7"):
+            model.predict(rows)
+        with pytest.raises(InputError, match="row 0"):
+            model.predict(rows[7:8])
+
+
 def test_sums_that_settle_few_rows_are_left_out() -> None:
     _, front, sums, _ = with_open_rows("")
-    assert front.joins(sums)
+    assert front.joins(1)
     sums.joined(Passed(*[np.empty(0)] * 3, 40, 0, 0, 30))  # type: ignore[arg-type]
-    assert not front.joins(sums)
+    assert not front.joins(1)
     sums.joined(Passed(*[np.empty(0)] * 3, 5, 0, 0, 30))  # type: ignore[arg-type]
-    assert front.joins(sums)
-    assert not front.joins(None)
+    assert front.joins(1)
+    front.then = None
+    assert not front.joins(1)
 
 
 def test_addresses_keep_alive_what_they_are_of() -> None:
@@ -341,7 +400,7 @@ def test_addresses_keep_alive_what_they_are_of() -> None:
     del made
     gc.collect()
     assert left() is not None
-    assert told[1:].tolist() == list(map(id, left().arguments))  # type: ignore[union-attr]
+    assert told[3:].tolist() == list(map(id, left().links[0].arguments))  # type: ignore[union-attr]
     del told
     gc.collect()
     assert left() is None
@@ -379,10 +438,10 @@ def test_a_row_that_is_no_number_writes_beside_no_array() -> None:
 def test_copies_of_what_is_called_inside_have_addresses_of_their_own() -> None:
     _, _, sums, _ = with_open_rows("")
     own, copied = sums.sums.inside, copy.deepcopy(sums.sums.inside)
-    assert own.told[0] == copied.told[0]
-    assert own.told[1] != copied.told[1]
+    assert own.told[:3].tolist() == copied.told[:3].tolist()
+    assert own.told[3] != copied.told[3]
     for one in (own, copied):
-        assert one.told[1:].tolist() == list(map(id, one.arguments))
+        assert one.told[3:].tolist() == list(map(id, one.links[0].arguments))
 
 
 @pytest.mark.parametrize("most", [3, 64, 10_000])

@@ -133,7 +133,7 @@ def test_a_wide_row_alone_has_the_label_that_it_has_among_others(gamma: float) -
     padded = np.concatenate([source.support_vectors_, np.zeros((len(source.support_), 2))], axis=1)
     exact = rbf_kernel(wide, padded, gamma) @ source.dual_coef_[0] + source.intercept_
     np.testing.assert_array_equal(together, source.classes_[(exact > 0.0).astype(int)])
-    front = served._passes.of(model._labels, model._for_predict)
+    front = served._passing.front(model._labels, model._for_predict)
     assert front.proves_signs
     for value in far[-2:]:
         bad = wide[:1].copy()

@@ -24,6 +24,7 @@ from kernelite.series.series import Evaluated, QuadraticForm
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
+    from kernelite.backends.cpu.kernels.behind import Link
     from kernelite.backends.cpu.kernels.third_dense import JitThird
 
 __all__ = ["ApproximationEngine", "PairedEngine"]
@@ -124,6 +125,17 @@ class ApproximationEngine:
     def paired(self) -> PairedEngine | None:
         """A product that stands for the third order, where one can be had."""
         return PairedEngine.prepare(self.approximation, fused=self.fused)
+
+    def inside_second(self, numbers: int) -> Link | None:
+        """The second form as the kernel of the first one calls it; None where it cannot.
+
+        `numbers` are those of all centers, which are summed over next.
+        """
+        if self.third is None:
+            return None
+        from kernelite.backends.cpu.kernels.third_dense import open_rows_link
+
+        return open_rows_link(self.third, numbers)
 
     def second(self, rows: FloatArray, previous: Bounded | None = None) -> Bounded:
         """Scores and bounds of the second form: untruncated, and with the third order or its bound.

@@ -33,7 +33,7 @@ from kernelite.series.rounding import LOST_TERMS, SAFETY, SINGLE_UNIT, UNIT
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
-    from kernelite.backends.cpu.kernels.behind import InsideCall
+    from kernelite.backends.cpu.kernels.behind import InsideCalls
 
 __all__ = [
     "EXP2_ERROR",
@@ -151,12 +151,12 @@ class PanelSums:
         return int(LEAST_SUM_WORK / max(self.panels.layout.shifted.size, 1))
 
     @cached_property
-    def inside(self) -> InsideCall | None:
+    def inside(self) -> InsideCalls | None:
         """What the kernel of a form is told that calls this for its open rows.
 
         None where bounds are not ready, where rows may have few entries, or one row takes long.
         """
-        from kernelite.backends.cpu.kernels.behind import InsideCall
+        from kernelite.backends.cpu.kernels.behind import InsideCalls, Link
 
         kernel, fixed = self.calls[0]
         if not kernel.kernel.inside or self.rounding is not None or not self.held_rows:
@@ -165,7 +165,8 @@ class PanelSums:
             return None
         rows, squares = np.empty((1, len(self.panels.layout.point))), (NO_SQUARES,)
         out = np.empty((1, 1)), np.empty((1, 1))
-        return InsideCall(kernel, (rows, *fixed, *out, *(squares if self.gives_squares else ())))
+        given = rows, *fixed, *out, *(squares if self.gives_squares else ())
+        return InsideCalls(Link(kernel, given))
 
 
 def rbf_sums(rounding: ExactRounding, layout: Layout, precision: Any) -> PanelSums | None:

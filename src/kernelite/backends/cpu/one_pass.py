@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,19 +22,21 @@ from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.cpu.fused_sums import NO_SQUARES, PanelSums
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.mapped import MappedRows
-from kernelite.backends.cpu.threads import LITTLE, share_rows
+from kernelite.backends.cpu.threads import LITTLE, share_rows, thread_count
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.heads import Head
 from kernelite.machine.heads.base import BySign
 from kernelite.program.criteria import Criterion
 
+if TYPE_CHECKING:
+    from kernelite.backends.cpu.kernels.behind import Link
+
 __all__ = [
     "Finish",
     "FormPass",
     "OnePass",
     "Passed",
-    "Passes",
     "SignLabels",
     "SumsPass",
     "labels_of",
@@ -43,10 +45,11 @@ __all__ = [
 ]
 
 PROBED_FROM, ALWAYS_PROBED = 512, 1 << 14  # rows of a batch from which some of them are probed
-MOST_PASSES = 16  # that are kept, since some criteria are made anew for each call
 LISTED_AT_ONCE = 1 << 13  # rows of which those that stay open are found by one thread
 PASS_TILE_ROWS = 64  # that a form takes at once, and a thread at least
 JUDGED_ROWS = 1 << 16  # of sums: so many scores and bounds stay in cache until they are judged
+SECOND_FORMS_GAIN = 8  # times as many rows as sums settle: it fills vectors with rows
+COUNTS = 5  # numbers that a call counts: three of `Passed`, then rows that others settled
 NO_SUMS = np.empty(0, np.int64), np.empty(0)  # what a form is told of sums where there are none
 _WORD = 8  # bytes of a label that a kernel writes as it is
 NO_LABELS, NO_SCORES, NO_WORDS = np.empty(0, np.int64), np.empty((0, 1)), np.zeros(2, np.int64)
@@ -111,8 +114,10 @@ class Passed(NamedTuple):
     is_open : ndarray of bool of shape (m,)
     n_open, outside, unknown : int
         Rows that stay open, that lie outside the validity bound, and that may not be finite.
-    summed : int
-        Rows that sums settled which the first stage left open.
+    summed, second : int
+        Rows that the first stage left open, and that sums settled, or a second form.
+    joined : bool
+        Whether sums had their turn.
     """
 
     labels: NDArray[np.int64]
@@ -122,6 +127,8 @@ class Passed(NamedTuple):
     outside: int
     unknown: int
     summed: int = 0
+    second: int = 0
+    joined: bool = False
 
 
 class OnePass:
@@ -140,8 +147,7 @@ class OnePass:
     """
 
     least_settled = 0.0  # the share of rows from which the stage is worth its time
-    sums_of_one: tuple[SumsPass | None, int] | None = None
-    """Sums that one row goes through in the same call, and their stage, once that was asked."""
+    then: SumsPass | None = None  # what may settle rows that stay open
 
     def __init__(
         self,
@@ -155,42 +161,46 @@ class OnePass:
         rule = np.array([*numbers, farthest, *sign], dtype=np.float64)
         self.judged = rule, NO_WORDS if labels is None else labels.words
 
-    def run(self, rows: FloatArray, sums: SumsPass | None = None) -> Passed:
-        """Answers of dense rows, and which of them stay open.
-
-        `sums`: what may settle these within the same call, where `joins` says that it can.
-        """
-        m, counts, is_open = len(rows), np.zeros(4, np.int64), np.empty(len(rows), np.bool_)
+    def run(self, rows: FloatArray) -> Passed:
+        """Answers of dense rows, and which of them stay open."""
+        joined, m = self.joins(len(rows)), len(rows)
+        counts, is_open = np.zeros(COUNTS, np.int64), np.empty(m, np.bool_)
         if self.labels is None:
             labels, scores = NO_LABELS, np.empty((m, 1))
         else:
             labels, scores = np.empty(m, np.int64), NO_SCORES
-        self.fill(rows, sums, counts, labels, is_open, scores)
-        n_open, outside, unknown, summed = counts.tolist()
-        return Passed(labels, scores, is_open, n_open - summed, outside, unknown, summed)
+        self.fill(rows, joined, counts, labels, is_open, scores)
+        n_open, outside, unknown, summed, second = counts.tolist()
+        n_open -= summed + second
+        return Passed(labels, scores, is_open, n_open, outside, unknown, summed, second, joined)
 
-    def fill(self, rows: FloatArray, sums: SumsPass | None, *out: Any) -> None:
-        """Fill counts, labels, what is open, and scores; those of no length are not asked for."""
+    def fill(self, rows: FloatArray, joined: bool, *out: Any) -> None:
+        """Fill counts, labels, what is open, and scores; those of no length are not asked for.
+
+        `joined`: open rows are settled within the same call, as `joins` says that they can be.
+        """
         raise NotImplementedError
 
-    def joins(self, sums: OnePass | None) -> bool:
-        """Whether rows that stay open may be summed within the same call."""
+    def joins(self, rows: int) -> bool:
+        """Whether open ones of so many rows are settled within the same call."""
         return False
 
-    def one(
-        self, row: FloatArray, finish: Finish, sums: SumsPass | None = None
-    ) -> tuple[NDArray[Any] | None, bool, bool]:
-        """The answer of one row, or None; whether, if so, other stages may answer it; and whether
-        sums had a part in it.
+    def one(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any] | None, bool, int]:
+        """The answer of one row, or None; whether, if so, other stages may answer it; and which
+        stage found it.
 
         They do not where it may not be finite, or lies outside and nothing else is promised.
         """
-        found = self.run(row, sums)
+        found = self.run(row)
         if found.unknown or (found.outside and not any(self.numbers[:3])):
-            return None, False, False
+            return None, False, 0
         if found.n_open:
-            return None, True, False
-        return self.answers(found, finish), True, bool(found.summed)
+            return None, True, 0
+        return self.answers(found, finish), True, self.stage_of_one(found.summed, found.second)
+
+    def stage_of_one(self, summed: int, second: int) -> int:
+        """The number of the stage that settled one row."""
+        return 0 if self.then is None else self.then.number * summed + second
 
     def score(self, row: FloatArray) -> tuple[float, float] | None:
         """The score and the bound of one row; None where it may not be finite."""
@@ -236,50 +246,52 @@ class FormPass(OnePass):
         self.held = self.least_rows >= LITTLE  # as `share_rows` has it for one row
         self.share_open = 0.0  # of a batch's rows, the last time
 
-    def run(self, rows: FloatArray, sums: SumsPass | None = None) -> Passed:
+    def run(self, rows: FloatArray) -> Passed:
         """As `OnePass.run`."""
-        found = super().run(rows, sums)
+        found = super().run(rows)
         if len(rows) >= PASS_TILE_ROWS:
-            self.share_open = (found.n_open + found.summed) / len(rows)
-            if sums is not None:
-                sums.joined(found)
+            self.share_open = (found.n_open + found.summed + found.second) / len(rows)
+            if found.joined and self.then is not None:
+                self.then.joined(found)
         return found
 
-    def fill(self, rows: FloatArray, sums: SumsPass | None, *out: Any) -> None:
+    def fill(self, rows: FloatArray, joined: bool, *out: Any) -> None:
         """As `OnePass.fill`."""
-        given, held = (rows, *self.fixed, *self._behind(sums), *out, *self.unused), self.least_rows
+        behind, held = self._behind(joined), self.least_rows
+        given = rows, *self.fixed, *behind, *out, *self.unused
         if self.least_rows <= PASS_TILE_ROWS:
             share_rows(self.kernel, len(rows), held, *given)
             return
-        if sums is not None:
-            held = int(1.0 / (1.0 / held + self.share_open / sums.sums.held_rows))
+        if joined and self.then is not None:
+            held = int(1.0 / (1.0 / held + self.share_open / self.then.held_rows))
         share_rows(self.kernel, len(rows), PASS_TILE_ROWS, *given, held=held)
 
-    @staticmethod
-    def _behind(sums: SumsPass | None) -> tuple[Any, Any]:
-        return NO_SUMS if sums is None else sums.behind
+    def _behind(self, joined: bool) -> tuple[Any, Any]:
+        return NO_SUMS if self.then is None or not joined else self.then.behind
 
-    def joins(self, sums: OnePass | None) -> bool:
+    def joins(self, rows: int) -> bool:
         """As `OnePass.joins`."""
-        return isinstance(sums, SumsPass) and sums.pays and sums.sums.inside is not None
+        then = self.then
+        if then is None or not then.pays or then.sums.inside is None:
+            return False
+        return then.second is not None or not then.after_second(rows)
 
-    def one(
-        self, row: FloatArray, finish: Finish, sums: SumsPass | None = None
-    ) -> tuple[NDArray[Any] | None, bool, bool]:
+    def one(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any] | None, bool, int]:
         """As `OnePass.one`, with nothing between the arrays and the kernel."""
         own = self.labels
         if own is None or not self.held:
-            return super().one(row, finish, sums)
-        counts, words, is_open = np.zeros(4, np.int64), np.empty(1, np.int64), np.empty(1, np.bool_)
-        given = row, *self.fixed, *self._behind(sums), counts, words, is_open, NO_SCORES
+            return super().one(row, finish)
+        counts, words = np.zeros(COUNTS, np.int64), np.empty(1, np.int64)
+        behind, is_open = self._behind(self.joins(1)), np.empty(1, np.bool_)
+        given = row, *self.fixed, *behind, counts, words, is_open, NO_SCORES
         self.kernel.shared(-1, 0, 0, *given, *self.unused)
-        n_open, outside, unknown, summed = counts.tolist()
+        n_open, outside, unknown, summed, second = counts.tolist()
         if unknown or (outside and not any(self.numbers[:3])):
-            return None, False, False
-        if n_open > summed:
-            return None, True, False
+            return None, False, 0
+        if n_open > summed + second:
+            return None, True, 0
         answers = words.view(own.labels.dtype) if own.as_words else own.labels.take(words)
-        return answers, True, summed > 0
+        return answers, True, self.stage_of_one(summed, second) if n_open else 0
 
     def score(self, row: FloatArray) -> tuple[float, float] | None:
         """As `OnePass.score`."""
@@ -316,6 +328,9 @@ class SumsPass(OnePass):
     """
 
     least_settled = 0.5
+    number = 0  # of its stage
+    second: Link | None = None  # a second form that comes before, in the same call
+    most_rows: int | None = None  # per thread, that need not see a second form first; None: all
 
     def __init__(self, sums: PanelSums, input_map: AffineMap | None, *judged: Any) -> None:
         from kernelite.backends.cpu.kernels.judging import ROWS_PER_THREAD, judge_rows
@@ -324,7 +339,7 @@ class SumsPass(OnePass):
         self.sums, self.input_map, self.known, self.pays = sums, input_map, False, True
         self.judge, self.judged_per_thread = judge_rows, ROWS_PER_THREAD
 
-    def run(self, rows: FloatArray, sums: SumsPass | None = None) -> Passed:
+    def run(self, rows: FloatArray) -> Passed:
         """As `OnePass.run`."""
         found = super().run(rows)
         if len(rows) >= self.probed:
@@ -333,12 +348,24 @@ class SumsPass(OnePass):
 
     @cached_property
     def behind(self) -> tuple[NDArray[np.int64], FloatArray]:
-        """What the kernel of a form takes that calls this for the rows that it leaves open."""
-        assert self.sums.inside is not None
-        return self.sums.inside.told, self.judged[0]
+        """What the kernel of a form takes that has rows which it leaves open settled by this."""
+        inside = self.sums.inside
+        assert inside is not None
+        if self.second is not None:
+            inside = inside.after(self.second)
+        return inside.told, self.judged[0]
+
+    def after_second(self, rows: int) -> bool:
+        """Whether a second form should see so many rows first: few are summed in less time."""
+        return self.most_rows is not None and rows > self.most_rows * thread_count()
+
+    @cached_property
+    def held_rows(self) -> float:
+        """Open rows that are settled in the time for which the interpreter's lock is kept."""
+        return self.sums.held_rows * (1.0 if self.second is None else SECOND_FORMS_GAIN)
 
     def joined(self, found: Passed) -> None:
-        """Remember whether it settled enough of what a form left open."""
+        """Remember whether it settled enough of what forms left open."""
         if (tried := found.n_open + found.summed) >= self.probed:
             self.pays = found.n_open <= (1.0 - self.least_settled) * tried
 
@@ -346,22 +373,20 @@ class SumsPass(OnePass):
         """As `OnePass.helps`."""
         return (self.known and len(rows) < ALWAYS_PROBED) or super().helps(rows)
 
-    def one(
-        self, row: FloatArray, finish: Finish, sums: SumsPass | None = None
-    ) -> tuple[NDArray[Any] | None, bool, bool]:
+    def one(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any] | None, bool, int]:
         """As `OnePass.one`: numbers are judged here, which is quicker than by a kernel."""
         known = self.score(row)
         if known is None:
-            return None, False, False
+            return None, False, 0
         found, error = known
         by_bound, by_margin, by_tolerance, threshold, margin, tolerance = self.numbers
         away = abs(found - threshold)
         if (by_bound and not away > error) or (by_margin and not away > margin):
-            return None, True, False
+            return None, True, 0
         if by_tolerance and not error <= tolerance:
-            return None, True, False
+            return None, True, 0
         assert self.labels is not None
-        return self.labels.one(found), True, False
+        return self.labels.one(found), True, 0
 
     def score(self, row: FloatArray) -> tuple[float, float] | None:
         """As `OnePass.score`."""
@@ -372,7 +397,7 @@ class SumsPass(OnePass):
         error = bound.item()
         return (score.item(), error) if error < np.inf else None
 
-    def fill(self, rows: FloatArray, sums: SumsPass | None, *out: Any) -> None:
+    def fill(self, rows: FloatArray, joined: bool, *out: Any) -> None:
         """As `OnePass.fill`."""
         counts, labels, is_open, _ = out
         if len(rows) <= JUDGED_ROWS:
@@ -421,44 +446,6 @@ def open_rows(
     still = np.flatnonzero(found.is_open)
     for part in row_blocks(len(still), most):
         yield still[part], take_rows(rows, still[part])
-
-
-class _Passing(Protocol):
-    """A stage that one pass may take rows through."""
-
-    def one_pass(
-        self, input_map: AffineMap | None, criterion: Criterion | None, labels: SignLabels | None
-    ) -> OnePass | None:
-        """What does so under a criterion; None: nothing."""
-        ...
-
-
-class Passes:
-    """The passes of a first stage, one for each criterion that was asked for.
-
-    Parameters
-    ----------
-    stage : FirstForms or FewerDigits
-    input_map : AffineMap, optional
-        Through which rows come.
-    """
-
-    def __init__(self, stage: _Passing, input_map: AffineMap | None) -> None:
-        self.stage, self.input_map = stage, input_map
-        self.known: dict[tuple[Criterion | None, SignLabels | None], OnePass | None] = {}
-
-    def of(self, finish: Finish, criterion: Criterion | None) -> OnePass | None:
-        """The pass whose answers `finish` gives; None where there is none."""
-        labels = finish if isinstance(finish, SignLabels) else None
-        try:
-            return self.known[criterion, labels]
-        except KeyError:
-            if len(self.known) >= MOST_PASSES:
-                self.known.clear()
-            found = self.known[criterion, labels] = self.stage.one_pass(
-                self.input_map, criterion, labels
-            )
-            return found
 
 
 def rule_numbers(criterion: Criterion | None, *, bounded: bool) -> tuple[float, ...] | None:

@@ -10,30 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS, blocks_of
+from kernelite.backends.cpu.blocks import blocks_of
 from kernelite.backends.cpu.exact import ExactEngine, FewerDigits
-from kernelite.backends.cpu.fused_sums import PanelSums
-from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.local import NearCenters
 from kernelite.backends.cpu.mapped import MappedRows
-from kernelite.backends.cpu.one_pass import (
-    Finish,
-    OnePass,
-    Passed,
-    Passes,
-    SignLabels,
-    SumsPass,
-    open_rows,
-)
+from kernelite.backends.cpu.one_pass import Finish
 from kernelite.backends.cpu.outside import OutsideRows, damp_one, damped
+from kernelite.backends.cpu.passing import Passing
 from kernelite.backends.cpu.sums import PartRows
-from kernelite.backends.cpu.threads import map_blocks, thread_count
+from kernelite.backends.cpu.threads import map_blocks
 from kernelite.backends.cpu.tiers import FirstForms
 from kernelite.backends.cpu.winners import WinnersPairs
 from kernelite.data.rows.inputs import (
@@ -45,14 +35,11 @@ from kernelite.data.rows.inputs import (
     row_blocks,
     row_part,
 )
-from kernelite.machine.affine import AffineMap
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.program.bounded import (
-    FULL,
     QUICK,
     SINGLE,
-    THIRD,
     Bounded,
     Stats,
     Tally,
@@ -65,7 +52,6 @@ from kernelite.support.records import dataclass
 __all__ = ["Finish", "Runner"]
 
 Result = TypeVar("Result")
-PASSED_OVER = 1 << 18  # numbers of all centers: some twenty microseconds of a thread's sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +110,8 @@ class Runner:
         criterion : Criterion, optional
             Which rows need no further stage; None accepts the first one's scores.
         """
-        if self._passes is not None and type(rows) is np.ndarray:
-            passed = self._run_passed(rows, finish, criterion)
+        if self._passing is not None and type(rows) is np.ndarray:
+            passed = self._passing.run(rows, finish, criterion)
             if passed is not None:
                 return passed
         blocks = self._blocks(rows, criterion)
@@ -149,112 +135,10 @@ class Runner:
 
         return out, sum(self._each_block(answered, blocks, criterion), Stats())
 
-    def _run_passed(
-        self, rows: FloatArray, finish: Finish, criterion: Criterion | None
-    ) -> tuple[NDArray[Any], Stats] | None:
-        """Answers by one pass of the first stage, and by the others for rows that it leaves open.
-
-        None where no such pass serves, or where a row may not be finite.
-        """
-        assert self._passes is not None
-        front = self._passes.of(finish, criterion)
-        if front is None or not len(rows) or not front.helps(rows):
-            return None
-        started = perf_counter()
-        sums, number = self._joined_sums(front, criterion, len(rows))
-        found = front.run(rows, sums)
-        if found.unknown:
-            return None
-        tally = Tally(self.cascade.names)
-        tally.seconds[0] = perf_counter() - started
-        if found.n_open:
-            start = 1 if sums is None else number + 1
-            self._answer_left(front, found, rows, criterion, tally, start)
-        tally.rows, tally.outside = len(rows), found.outside
-        tally.answered[0] += len(rows) - found.n_open - found.summed
-        tally.answered[number] += found.summed
-        return front.answers(found, finish), tally.stats()
-
-    def _joined_sums(
-        self, front: OnePass, criterion: Criterion | None, rows: int
-    ) -> tuple[SumsPass | None, int]:
-        """Sums that the first stage's call takes its open rows through, and their stage."""
-        sums, number = self._behind_form(front.labels, criterion, rows=rows)
-        if isinstance(sums, SumsPass) and front.joins(sums):
-            return sums, number
-        return None, 0
-
-    def _answer_left(
-        self,
-        front: OnePass,
-        found: Passed,
-        rows: FloatArray,
-        criterion: Criterion | None,
-        tally: Tally,
-        begin: int,
-    ) -> None:
-        """Put the answers of rows that a pass left open in their places, from a stage on."""
-        summed, number = self._behind_form(front.labels, criterion, rows=found.n_open)
-        for index, some in open_rows(rows, found, max(64, BLOCK_ELEMENTS // rows.shape[1])):
-            start = begin
-            if summed is not None and number >= begin and summed.helps(some):
-                started = perf_counter()
-                then = summed.run(some)
-                tally.seconds[number] += perf_counter() - started
-                if not then.unknown:
-                    tally.answered[number] += len(index) - then.n_open
-                    found.labels[index] = then.labels
-                    if not then.n_open:
-                        continue
-                    index, some, start = index[then.is_open], some[then.is_open], number + 1
-            scores = self._scores_left(some, criterion, tally, start)
-            if front.labels is None:
-                found.scores[index] = scores
-            else:
-                found.labels[index] = front.labels.words_of(scores)
-
-    def _scores_left(
-        self, rows: FloatArray, criterion: Criterion | None, tally: Tally, start: int = 1
-    ) -> FloatArray:
-        """Scores of rows that the stages before `start` left open."""
-        whole = slice(0, len(rows))
-        if criterion is not None and criterion.labels_alone and self.cascade.answers_all:
-            return self.cascade.labels_left(self._mapped(rows, whole), criterion, tally, start)
-        return self.evaluate(rows, whole, criterion, None, tally).scores
-
-    def _behind_form(
-        self, finish: Finish | None, criterion: Criterion | None, *, rows: int
-    ) -> tuple[OnePass | None, int]:
-        """What sums labels up that a form left open, and the number of its stage; None: stages do.
-
-        A second form is passed over where a few rows' sums take less than its call.
-        """
-        if self._sums_behind is None or finish is None or criterion is None:
-            return None, 0
-        passes, number, numbers = self._sums_behind
-        if number > 1 and rows * numbers > PASSED_OVER * thread_count():
-            return None, 0
-        return passes.of(finish, criterion), number
-
     @cached_property
-    def _sums_behind(self) -> tuple[Passes, int, int] | None:
-        """Sums that follow forms, the number of their stage, and how many numbers they read."""
-        engine, names = self.exact, self.cascade.names
-        if self.forms is None or engine is None or self._passes is None or SINGLE not in names:
-            return None
-        number = names.index(SINGLE)
-        if any(name not in (FULL, THIRD) for name in names[1:number]):
-            return None
-        return Passes(OpenLabels(engine), self.preparation.input_map), number, engine.n_numbers
-
-    @cached_property
-    def _passes(self) -> Passes | None:
+    def _passing(self) -> Passing | None:
         """What takes dense rows through the first stage in one pass, where it may."""
-        if self.first is None or self.n_outputs != 1 or not jit_available():
-            return None
-        if self.tail is not None or self.preparation.before_map.steps:
-            return None
-        return Passes(self.first, self.preparation.input_map)
+        return Passing.of(self)
 
     def _answers(
         self,
@@ -361,28 +245,10 @@ class Runner:
         if self.together:
             return self._one_together(row, finish, criterion)
         start = 0
-        if self._passes is not None and type(row) is np.ndarray:
-            front = self._passes.of(finish, criterion)
-            if front is not None:
-                known = front.sums_of_one
-                if known is None:
-                    known = front.sums_of_one = self._joined_sums(front, criterion, 1)
-                sums, number = known
-                answer, goes_on, by_sums = front.one(row, finish, sums)
-                if answer is not None:
-                    return answer, self._one_stats[number if by_sums else 0]
-                if not goes_on:
-                    return None
-                start = int(criterion is not None and criterion.labels_alone)
-                if sums is not None:
-                    start = number + 1
-                elif start:
-                    summed, number = self._behind_form(finish, criterion, rows=1)
-                    if summed is not None:
-                        answer, _, _ = summed.one(row, finish)
-                        if answer is not None:
-                            return answer, self._one_stats[number]
-                        start = number + 1
+        if self._passing is not None and type(row) is np.ndarray:
+            answer, start = self._passing.run_one(row, finish, criterion)
+            if answer is not None or start < 0:
+                return answer
         if criterion is None or not self._takes_one:
             return None
         cascade = self.cascade
@@ -405,7 +271,7 @@ class Runner:
         self, row: OutsideRows, finish: Finish, criterion: Criterion
     ) -> NDArray[Any] | None:
         """The label of a row that is wider than the model, where the first stage proves it."""
-        front = None if self._passes is None else self._passes.of(finish, criterion)
+        front = None if self._passing is None else self._passing.front(finish, criterion)
         if front is None or front.labels is None or not front.proves_signs:
             return None
         found = front.score(row.rows)
@@ -448,21 +314,21 @@ class Runner:
     def seen(self, rows: Any, block: slice) -> Any:
         """A block behind its preparation; mapped just before a single form reads it, if dense."""
         if self.together and self._exact_alone_parts:
-            one = dense_block(self.parts[0]._mapped(rows.rows[0], block), slice(None))
+            one = dense_block(self.parts[0].mapped(rows.rows[0], block), slice(None))
             return PartRows((one,) * len(self.parts))
         if self.parts:
             own = zip(self.parts, rows.rows)
-            return PartRows(tuple(part._mapped(each, block) for part, each in own))
+            return PartRows(tuple(part.mapped(each, block) for part, each in own))
         if isinstance(rows, OutsideRows):
-            inner = self._mapped(rows.rows, block)
+            inner = self.mapped(rows.rows, block)
             return OutsideRows(inner, rows.sq_norms[block], rows.error)
         input_map, before = self.preparation.input_map, self.preparation.before_map
         late = self.forms is not None and not before.steps and not is_sparse(rows)
         if late and input_map is not None:
             return MappedRows(dense_block(rows, block), input_map)
-        return self._mapped(rows, block)
+        return self.mapped(rows, block)
 
-    def _mapped(self, rows: Rows, block: slice) -> Rows:
+    def mapped(self, rows: Rows, block: slice) -> Rows:
         """Sparse if the first stage may take it so."""
         part = row_part(rows, block)
         if self.preparation.steps:
@@ -477,7 +343,7 @@ class Runner:
         if self.parts:
             each = zip(self.parts, rows.rows)
             return tuple(seen for part, own in each for seen in part.dense(own, block))
-        return (dense_block(self._mapped(self._given(rows)[0], block), slice(None)),)
+        return (dense_block(self.mapped(self._given(rows)[0], block), slice(None)),)
 
     def _check_finite(self, found: Bounded, rows: Any, block: slice) -> None:
         """Refuse rows that are not finite, where |u|^2 does not show that they are."""
@@ -564,29 +430,6 @@ def _finished(found: Bounded, finish: Finish, criterion: Criterion | None) -> ND
         open_rows = np.flatnonzero(found.winners < 0)
         answers[open_rows] = finish(found.scores[open_rows])
     return answers
-
-
-class OpenLabels:
-    """Single precision as the stage behind forms has it, for labels of rows that these left open.
-
-    Parameters
-    ----------
-    engine : ExactEngine
-    """
-
-    def __init__(self, engine: ExactEngine) -> None:
-        self.engine = engine
-
-    def one_pass(
-        self, input_map: AffineMap | None, criterion: Criterion | None, labels: SignLabels | None
-    ) -> SumsPass | None:
-        """What takes dense rows to labels; None where these are not summed up in panels."""
-        if criterion is None or not criterion.labels_alone or labels is None:
-            return None
-        sums = None if self.engine.sparse is not None else self.engine.for_open_labels
-        if not isinstance(sums, PanelSums):
-            return None
-        return SumsPass.of(sums, input_map, criterion, labels)
 
 
 ONE_TOGETHER = {name: Stats(1, {name: 1}) for name in (SINGLE, QUICK)}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.kernels.behind import sum_open
+from kernelite.backends.cpu.kernels.behind import settle_open
 from kernelite.backends.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate, bound_tile
 from kernelite.backends.cpu.kernels.compiling import (
     Blocks,
@@ -299,4 +299,4 @@ def spectral_kernel(
     if len(rule) > 0:
         add_counts(counts, n_open, outside, unknown)
         if n_open and len(behind) > 0:
-            sum_open(rows, way, behind, behind_rule, words, counts, answers, is_open, n_open)
+            settle_open(rows, way, behind, behind_rule, words, counts, answers, is_open, n_open)

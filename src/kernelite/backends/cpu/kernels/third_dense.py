@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.kernels import quadratic_dense
+from kernelite.backends.cpu.kernels.behind import Link
 from kernelite.backends.cpu.kernels.bounds import (
     bound_output_tile,
     prepare_shared_certificate,
@@ -200,6 +201,7 @@ def keep_better(
                 bounds[r, j] = second[j, r]
 
 
+LANE_ROWS = 8  # rows of a tile are a multiple
 LARGE_RANK, SMALL_TILE = 96, 16  # from there on the products of a whole tile would fill the caches
 
 
@@ -326,7 +328,30 @@ def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> Bounded:
     return Bounded(*room, sq_norms, stage=stage)
 
 
-@kernel(by_row=("rows", "Y", "values", "bounds", "sq_norms", "stage"))
+def open_rows_link(third: JitThird, numbers: int) -> Link | None:
+    """What the kernel of a first form calls for the rows that it leaves open.
+
+    None where their directions are projected by BLAS. `numbers` are those of all centers, whose
+    sums come next: fewer rows than fill vectors may be summed sooner.
+    """
+    if third.basis is not None or len(third.vectors):
+        return None
+    form, cubic, d = third.form, third.cubic, len(third.form.point)
+    if form.n_outputs != 1:
+        return None
+    row, answer = np.empty((1, d)), np.empty((1, 1))
+    second = form.point, form.blocks, form.outputs, form.gamma
+    order = cubic.point, cubic.weights, third.vectors, third.matrix
+    given = row, row, *second, *order, third.certificates, third.tails, _NO_TOLERANCE
+    out = answer, np.empty((1, 1)), np.empty(1), np.empty(1, np.int8)
+    fewest = 1 + int(LANE_ROWS * (cubic.weights.size + form.blocks.size) / max(numbers, 1))
+    return Link(third_kernel, (*given, *out), fewest)
+
+
+@kernel(
+    by_row=("rows", "Y", "values", "bounds", "sq_norms", "stage"),
+    inside=("rows", "values", "bounds", "Y", "sq_norms", "stage"),
+)
 def third_kernel(
     rows: Matrix,
     Y: Matrix,
@@ -350,6 +375,7 @@ def third_kernel(
     k, rank = outputs.shape[0], Y.shape[1]
     features, tall, lines = (d + 3) // 4 * 4, (rank + 3) // 4 * 4, product_lines(rank)
     span = TILE_HEIGHT if rank <= LARGE_RANK else SMALL_TILE
+    span = min(span, max(m + LANE_ROWS - 1, LANE_ROWS) // LANE_ROWS * LANE_ROWS)  # a few open rows
     height = features + tall + lines + CUBIC_SUMS + 3 * k + SHARED
     room = aligned(height * span).reshape(height, span)
     room[: features + tall] = 0.0
