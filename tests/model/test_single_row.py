@@ -109,15 +109,16 @@ def test_one_row_is_counted_where_it_was_settled() -> None:
     fast = kl.compile(svc, X, plan="quadratic form about the mean of X, cubic")
     whole = fast.predict(X, return_stats=True)[1]
     alone = [fast.predict(row[None], return_stats=True)[1] for row in X]
-    for stage, count in whole.stages.items():
-        assert sum(stats.stages.get(stage, 0) for stats in alone) == count
-    assert sum(stats.exact for stats in alone) == whole.exact
-    assert whole.stages["form"] > 0
-    assert sum(whole.stages.values()) - whole.stages["form"] > 0
-    assert whole.stages["third order"] == 0  # few rows are summed sooner than by a second form
+    assert all(stats.rows == 1 and sum(stats.stages.values()) == 1 for stats in alone)
+    assert sum(stats.stages.get("form", 0) for stats in alone) == whole.stages["form"]
+    assert 0 < whole.stages["form"] < len(X)
+    # One row is summed sooner than by a second form, which settles some of a batch's open rows.
+    assert sum(stats.exact for stats in alone) == len(X) - whole.stages["form"]
+    assert whole.rows == sum(whole.stages.values()) == len(X)
+    assert whole.stages["third order"] > 0
     many = fast.predict(np.tile(X, (200, 1)), return_stats=True)[1]
     assert many.stages["form"] == 200 * whole.stages["form"]
-    assert many.stages["third order"] > 0
+    assert many.stages["third order"] == 200 * whole.stages["third order"]
 
 
 @pytest.mark.parametrize("name", MODELS)

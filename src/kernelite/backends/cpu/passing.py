@@ -90,15 +90,16 @@ class Passing:
             return None
         tally = Tally(self.names)
         tally.seconds[0] = perf_counter() - started
-        tally.rows, tally.outside = len(rows), found.outside
         settled = found.second + found.summed
-        tally.answered[0] = len(rows) - found.n_open - settled
-        if settled:
-            assert front.then is not None
-            tally.answered[front.then.number] = found.summed
-            tally.answered[front.then.number - 1] += found.second
         if found.n_open:
             self._answer_left(front, found, rows, criterion, tally)
+        # After the stages, which count the rows that they are given as rows of a call.
+        tally.rows, tally.outside = len(rows), found.outside
+        tally.answered[0] += len(rows) - found.n_open - settled
+        if settled:
+            assert front.then is not None
+            tally.answered[front.then.number] += found.summed
+            tally.answered[front.then.number - 1] += found.second
         return front.answers(found, finish), tally.stats()
 
     def run_one(
