@@ -220,3 +220,13 @@ def test_probabilities_without_a_bound() -> None:
         process.proba_bound(X)
     with pytest.raises(InputError, match="no probabilities"):
         kernelite.compile(SVC().fit(X, y), X).proba_bound(X)
+
+
+def test_a_member_without_weight_has_no_say() -> None:
+    X, y = blobs(4, 0.0, 2)
+    model = VotingClassifier(
+        [("heard", SVC(gamma=0.05)), ("unheard", SVC(gamma=50.0))], weights=[1.0, 0.0]
+    ).fit(X, y)
+    fast = kernelite.compile(model, X)
+    np.testing.assert_array_equal(fast.predict(X), model.predict(X))
+    np.testing.assert_array_equal(fast.predict(X), model.estimators_[0].predict(X))

@@ -13,7 +13,14 @@ from scipy.special import gammainc
 
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.certificate import certify
-from kernelite.series.remainder import BLOCK, lower_gamma, remainder_norms
+from kernelite.series.remainder import (
+    BLOCK,
+    ScaledCenters,
+    lower_gamma,
+    majorants,
+    pair_norms,
+    remainder_norms,
+)
 from kernelite.support.errors import UnsupportedModelError
 from tests.oracle import at_most, exponential, more_digits, real
 
@@ -178,3 +185,20 @@ def test_memory_is_that_of_the_centers_and_a_few_blocks() -> None:
     tracemalloc.stop()
     arrays = 8 * n * (d + 2 * k)
     assert peak < arrays + 16 * 8 * BLOCK**2 + 2_000_000
+
+
+@pytest.mark.parametrize("exponent", [0.5, 30.0])
+def test_what_sums_of_pairs_may_have_lost_grows_with_the_exponents(
+    exponent: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums that came out as nothing are still what (d + 6) (m + 4e) roundings may hide."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(12, 5))
+    X *= np.sqrt(exponent / np.square(X).sum(axis=1).max())
+    centers, _ = ScaledCenters.about(KernelExpansion(X, np.ones(12), 0.0, gamma=1.0), np.zeros(5))
+    nothing = np.zeros((2, 1))
+    for index, norm in enumerate(
+        pair_norms(centers, slice(None), 3, lambda *_args, **_options: nothing.copy())
+    ):
+        hidden = 2.0**-53 * (5 + 6) * (3 + index + 4.0 * exponent) * majorants(centers)[index] ** 2
+        assert norm.item() ** 2 >= hidden.item()

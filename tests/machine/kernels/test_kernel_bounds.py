@@ -147,3 +147,13 @@ def test_far_rows_of_a_tiny_power(alpha: float) -> None:
     scores, bounds = scores_and_bounds(ExactEngine.prepare(model).run(rows))
     assert (error_ratios(true_scores(model, rows), scores, bounds) <= 1.0).all()
     assert bounds[0] < 1e-12
+
+
+def test_a_direction_that_a_map_may_have_lost_can_be_any_other() -> None:
+    """Cosines of two directions differ by 2 at most, and that is what can be said of them."""
+    mapped = kl.Reach(np.array([1e-150, 1.0, np.inf]), 1.0, 0.0, 3, moves=4.0)
+    errors = kl.CosineKernel().error(mapped)
+    assert errors[0] == 2.0
+    assert 0.0 < errors[1] < 1e-13
+    assert errors[2] == np.inf
+    assert kl.CosineKernel().error(kl.Reach(np.array([1e-150]), 1.0, 0.0, 3))[0] < 1e-13
