@@ -102,6 +102,66 @@ def test_limits_nest_reach_blas_and_end() -> None:
     assert thread_count() == 4
 
 
+def test_a_plain_call_limits_until_the_next_one() -> None:
+    before = blas_threads()
+
+    def plainly() -> None:
+        limit_threads(1)
+        seen.append((thread_count(), blas_threads()))
+        with limit_threads(2) as inside, limit_threads(None) as same:
+            seen.append((inside, same, thread_count(), blas_threads()))
+        seen.append((thread_count(), blas_threads()))
+        limit_threads(3)
+        seen.append((thread_count(), blas_threads() == before))
+        limit_threads(1)
+
+    seen: list[tuple[object, ...]] = []
+    own = threading.Thread(target=plainly)
+    own.start()
+    own.join()
+    assert seen == [(1, {1}), (2, 2, 2, {2}), (1, {1}), (3, True)]
+    assert thread_count() == 4
+    with limit_threads(4):
+        assert blas_threads() == before  # nobody is left who asked for one thread
+    assert not limits._asked
+
+
+def test_a_limit_may_be_used_again_and_decorates() -> None:
+    twice = limit_threads(1)
+    for _ in range(2):
+        with twice:
+            assert thread_count() == 1
+        assert thread_count() == 4
+
+    @limit_threads(2)
+    def limited(more: int) -> int:
+        return thread_count() + more
+
+    assert thread_count() == 4
+    assert (limited(10), limited(more=20), thread_count()) == (12, 22, 4)
+    assert limit_threads(None)(thread_count)() == 4
+
+
+@pytest.mark.parametrize("n_jobs", [0, "2"])
+def test_a_bad_limit_changes_nothing(n_jobs: object) -> None:
+    with pytest.raises(InputError, match="`n_jobs`"):
+        limit_threads(n_jobs)  # type: ignore[arg-type]
+    assert thread_count() == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_keeps_the_limit_of_its_thread() -> None:
+    with limit_threads(1):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(PATIENCE)
+            with single_threaded_blas():
+                pass
+            os._exit(0 if blas_threads() == {1} and thread_count() == 1 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_a_limit_holds_for_its_own_thread_only() -> None:
     seen: list[int] = []
     with limit_threads(1):

@@ -9,12 +9,13 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakSet
 
 from kernelite.support.errors import InputError
 
@@ -28,12 +29,32 @@ __all__ = [
     "thread_count",
 ]
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 # Control groups of version 2 hold quota and period in one file, those of version 1 in two.
 _QUOTA_FILES = (
     ("/sys/fs/cgroup/cpu.max",),
     ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
 )
-_limit: ContextVar[int | None] = ContextVar("kernelite_threads", default=None)
+
+
+class _Asked:
+    """A number of threads that was asked for.
+
+    Parameters
+    ----------
+    threads : int
+    of_blas : bool
+        Whether BLAS is to keep to it as well, as long as it is in force.
+    """
+
+    __slots__ = ("__weakref__", "of_blas", "threads")
+
+    def __init__(self, threads: int, *, of_blas: bool) -> None:
+        self.threads, self.of_blas = threads, of_blas
+
+
+_limit: ContextVar[_Asked | None] = ContextVar("kernelite_threads", default=None)
 
 
 def thread_count(n_jobs: int | None = None) -> int:
@@ -56,20 +77,67 @@ def thread_count(n_jobs: int | None = None) -> int:
     """
     if n_jobs is None:
         limit = _limit.get()
-        return _default_count() if limit is None else limit
+        return _default_count() if limit is None else limit.threads
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
         raise InputError(f"`n_jobs` must be a positive or negative integer, got {n_jobs!r}.")
     return n_jobs if n_jobs > 0 else max(1, available() + 1 + n_jobs)
 
 
-@contextmanager
-def limit_threads(n_jobs: int | None) -> Iterator[int]:
-    """Use this many threads inside the block, in our kernels and in BLAS; None changes nothing.
+class ThreadLimit:
+    """A limit in force: what `limit_threads` gives.
 
-    It is for a `with` statement; called without one, it does nothing.
+    Parameters
+    ----------
+    threads : int, optional
+        None changes nothing.
+    """
 
-    The limit of our kernels holds for the calling thread. BLAS keeps one setting a process: it is
-    the smallest that any thread asks for at the time.
+    def __init__(self, threads: int | None) -> None:
+        self.threads = thread_count() if threads is None else threads
+        self._own = None if threads is None else _Asked(threads, of_blas=False)
+        self._outer: _Asked | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Put the limit in force, unless it is."""
+        if self._own is not None and not self._own.of_blas:
+            self._own.of_blas, self._outer = True, _limit.get()
+            _limit.set(self._own)
+            _ask_of_blas(self._own, self._outer)
+
+    def __enter__(self) -> int:
+        self._begin()
+        return self.threads
+
+    def __exit__(self, *_: object) -> None:
+        if self._own is not None and self._own.of_blas:
+            self._own.of_blas = False
+            _limit.set(self._outer)
+            _ask_of_blas(self._outer, self._own)
+
+    def __call__(self, function: Function) -> Function:
+        """As a decorator: each call of the function is limited, and nothing else."""
+        self.__exit__()
+        threads = None if self._own is None else self.threads
+
+        @wraps(function)
+        def limited(*arguments: Any, **options: Any) -> Any:
+            with ThreadLimit(threads):
+                return function(*arguments, **options)
+
+        found: Any = limited
+        decorated: Function = found
+        return decorated
+
+
+def limit_threads(n_jobs: int | None) -> ThreadLimit:
+    """Use this many threads from now on, in our kernels and in BLAS.
+
+    In a `with` statement the limit ends with the block; after a plain call it stays until the next
+    one, `limit_threads(-1)` for all cores. None changes nothing.
+
+    The limit of our kernels holds for the calling thread: others, a server's say, need a call of
+    their own. BLAS keeps one setting a process: the smallest that any living thread has asked for.
 
     Examples
     --------
@@ -77,18 +145,13 @@ def limit_threads(n_jobs: int | None) -> Iterator[int]:
     ...     threads
     2
     """
-    if n_jobs is None:
-        yield thread_count()
-        return
-    threads = thread_count(n_jobs)
-    with limit_here(threads), _blas_limited(threads):
-        yield threads
+    return ThreadLimit(None if n_jobs is None else thread_count(n_jobs))
 
 
 @contextmanager
 def limit_here(threads: int) -> Iterator[None]:
     """Our kernels use at most so many threads where they are called inside the block."""
-    token = _limit.set(threads)
+    token = _limit.set(_Asked(threads, of_blas=False))
     try:
         yield
     finally:
@@ -127,9 +190,9 @@ def one_thread_each(n_items: int, chunk: int) -> AbstractContextManager[None]:
 
 
 _blas_lock = threading.RLock()
-_asked: list[int] = []  # limits of BLAS that are in force: the smallest one counts
+_asked: WeakSet[_Asked] = WeakSet()  # limits of BLAS that are in force: the smallest one counts
 _before: list[tuple[Any, int]] = []  # BLAS libraries, and their threads without a limit
-_inherited = False  # whether `_before` is that of a parent that forked while BLAS was limited
+_limited = False  # whether BLAS was told a limit, also by threads that ended, or before a fork
 
 
 @contextmanager
@@ -139,20 +202,26 @@ def _blas_limited(count: int) -> Iterator[None]:
     Blocks of several threads may overlap: the last one out lifts the limit, so that no caller
     restores what another one had set.
     """
-    global _before, _inherited
-    with _blas_lock:
-        if not _asked and not _inherited:
-            _before = [(library, library.get_num_threads()) for library in _blas()]
-        _inherited = False
-        _asked.append(count)
-        _set_blas()
+    own = _Asked(count, of_blas=True)
+    _ask_of_blas(own, None)
     try:
         yield
     finally:
-        with _blas_lock:
-            if count in _asked:  # not so in a child that was forked in here
-                _asked.remove(count)
-            _set_blas()
+        _ask_of_blas(None, own)
+
+
+def _ask_of_blas(asked: _Asked | None, instead: _Asked | None) -> None:
+    """Have BLAS keep to a limit from now on, instead of to another one."""
+    global _before, _limited
+    with _blas_lock:
+        known = {library.filepath: without for library, without in _before if _limited}
+        _before = [(one, known.get(one.filepath) or one.get_num_threads()) for one in _blas()]
+        if instead is not None:
+            _asked.discard(instead)
+        if asked is not None and asked.of_blas:
+            _asked.add(asked)
+        _limited = len(_asked) > 0
+        _set_blas()
 
 
 def _set_blas() -> None:
@@ -165,7 +234,7 @@ def _set_blas() -> None:
         free = getattr(library, "clear_controlling_thread", None)
         if free is not None:
             free(force=True)
-        library.set_num_threads(min([without, *_asked]))
+        library.set_num_threads(min([without, *(one.threads for one in _asked)]))
         if free is not None:
             free(force=True)
 
@@ -217,10 +286,10 @@ def _quota() -> float:
 
 def _start_anew() -> None:
     """In a forked child: the threads that were about to lift a limit of BLAS are not there."""
-    global _blas_lock, _inherited
+    global _asked, _blas_lock
     _blas_lock = threading.RLock()
-    _inherited = bool(_asked) or _inherited
-    _asked.clear()
+    own = _limit.get()  # the thread that forked goes on in the child, with its limit
+    _asked = WeakSet([] if own is None or not own.of_blas else [own])
 
 
 if hasattr(os, "register_at_fork"):
