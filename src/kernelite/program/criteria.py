@@ -326,8 +326,14 @@ class And(Criterion):
         return self.second.asks_values
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
-        """Which rows are settled."""
-        return self.first(scores, bounds) & self.second(scores, bounds)
+        """Which rows are settled; the second is asked of those alone that the first accepts."""
+        first = self.first(scores, bounds)
+        if not isinstance(first, np.ndarray) or first.all():
+            return first & self.second(scores, bounds)
+        settled, rows = first.copy(), np.flatnonzero(first)
+        if len(rows):
+            settled[rows] = self.second(scores[rows], bounds[rows])
+        return settled
 
 
 def _both(sign: Rule | None, values: Rule | None) -> Rule | None:

@@ -110,6 +110,26 @@ def test_several_outputs_within_a_tolerance() -> None:
         np.testing.assert_array_equal(got.rows, expected.rows)
 
 
+@pytest.mark.parametrize("m", [0, 1, 3, 1000])
+def test_the_second_of_two_criteria_is_asked_where_the_first_accepts(m: int) -> None:
+    """Ends of decision values take forty times as long as signs, and most rows that are asked of
+    both have no sure sign."""
+    seen, given = [], found(m, 3)
+    signs, small = SameAnswer(HEADS["outlier"]), Within(np.array([0.2]))
+
+    class Counted(Criterion):
+        def __call__(self, scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+            seen.append(len(scores))
+            return small(scores, bounds)
+
+    with np.errstate(invalid="ignore"):
+        both = And(signs, Counted())(given.scores, given.bounds)
+        first = signs(given.scores, given.bounds)
+        np.testing.assert_array_equal(both, first & small(given.scores, given.bounds))
+    wanted = int(np.count_nonzero(first))
+    assert seen == ([wanted] if wanted or first.all() else [])
+
+
 def test_a_row_that_is_not_finite_is_seen() -> None:
     criterion = Within(np.array([0.2]))
     clean = Bounded(np.zeros((9, 1)), np.zeros((9, 1)), np.ones(9))
