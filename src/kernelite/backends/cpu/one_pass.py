@@ -72,13 +72,31 @@ class SignLabels:
         self.sign, self.labels, self.threshold = sign, labels, float(sign.threshold)
         self.as_words = labels.dtype.itemsize == _WORD and labels.dtype.kind in "iufmM"
         self.words = np.array(labels.view(np.int64) if self.as_words else [0, 1], np.int64)
+        plain = not labels.dtype.hasobject and labels.dtype.itemsize
+        self.as_bytes = labels.view(np.uint8).reshape(2, -1) if plain else None
 
     def __call__(self, scores: FloatArray) -> NDArray[Any]:
         """The labels of scores of shape (m, 1)."""
         if len(scores) == 1:
             return self.one(scores.item())
-        found = self.words_of(scores)
-        return found.view(self.labels.dtype) if self.as_words else self.labels.take(found)
+        return self.of_words(self.words_of(scores))
+
+    def of_words(self, found: NDArray[np.int64]) -> NDArray[Any]:
+        """The labels that words stand for, each of shape (m,)."""
+        if self.as_words:
+            return found.view(self.labels.dtype)
+        if len(found) == 1:
+            first = found.item()
+            return self.labels[first : first + 1].copy()
+        if self.as_bytes is None:
+            return self.labels.take(found)
+        from kernelite.backends.cpu.kernels.judging import ROWS_PER_THREAD, spell_rows
+
+        out, width = np.empty(len(found), self.labels.dtype), self.labels.dtype.itemsize
+        spelled = out.view(np.uint8).reshape(len(found), width)
+        least = max(PASS_TILE_ROWS, ROWS_PER_THREAD // width)
+        share_rows(spell_rows, len(found), least, found, self.as_bytes, spelled, held=least)
+        return out
 
     def words_of(self, scores: FloatArray) -> NDArray[np.int64]:
         """The words of labels, shape (m,), from scores of shape (m, 1)."""
@@ -214,12 +232,7 @@ class OnePass:
 
     def answers(self, found: Passed, finish: Finish) -> NDArray[Any]:
         """Labels or, by `finish`, what is made of scores."""
-        labels = self.labels
-        if labels is None:
-            return finish(found.scores)
-        if labels.as_words:
-            return found.labels.view(labels.labels.dtype)
-        return labels.labels.take(found.labels)
+        return finish(found.scores) if self.labels is None else self.labels.of_words(found.labels)
 
     def helps(self, rows: FloatArray) -> bool:
         """Whether the stage settles enough of these rows, as some of them show."""
@@ -290,8 +303,7 @@ class FormPass(OnePass):
             return None, False, 0
         if n_open > summed + second:
             return None, True, 0
-        answers = words.view(own.labels.dtype) if own.as_words else own.labels.take(words)
-        return answers, True, self.stage_of_one(summed, second) if n_open else 0
+        return own.of_words(words), True, self.stage_of_one(summed, second) if n_open else 0
 
     def score(self, row: FloatArray) -> tuple[float, float] | None:
         """As `OnePass.score`."""

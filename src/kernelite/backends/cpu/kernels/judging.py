@@ -6,9 +6,10 @@ Twins: `exact_rounding.ExactRounding.bounds`, `outside.Damped.defined`, `program
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelite.backends.cpu.kernels.compiling import (
     Bools,
@@ -38,6 +39,7 @@ __all__ = [
     "judge_tile",
     "label_rows",
     "settle_rows",
+    "spell_rows",
     "take_open",
     "vote_rows",
 ]
@@ -272,6 +274,21 @@ def label_rows(
         if closed:
             beyond = beyond | (score == threshold)
         labels[i] = first if beyond else second
+
+
+@kernel(by_row=("found", "out"))
+def spell_rows(
+    found: Longs,
+    labels: Annotated[NDArray[np.uint8], 2, "uint8", False],
+    out: Annotated[NDArray[np.uint8], 2, "uint8", True],
+) -> None:
+    """The bytes of labels of any width, which are found by number.
+
+    NumPy's own ways give the interpreter's lock up, for which all callers then queue.
+    """
+    for i in range(len(found)):
+        for j in range(labels.shape[1]):
+            out[i, j] = labels[found[i], j]
 
 
 @kernel(by_row=("scores", "out"))
