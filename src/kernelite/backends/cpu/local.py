@@ -11,7 +11,7 @@ First come the boxes that centers are sorted into; last, logarithms of sums that
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,9 +117,10 @@ def sort_into_leaves(centers: FloatArray, coefficients: FloatArray, width: int) 
     )
 
 
-def _order(centers: FloatArray) -> NDArray[np.int64]:
+def _order(centers: FloatArray) -> NDArray[Any]:
     """Centers in the order of their leaves; every leaf but the last is full."""
-    order = np.arange(len(centers))
+    small = len(centers) <= np.iinfo(np.int32).max
+    order = np.arange(len(centers), dtype=np.int32 if small else np.int64)
     pending = [(0, len(centers))]
     while pending:
         start, stop = pending.pop()

@@ -194,12 +194,13 @@ class Panels:
         for count in counts:
             starts += [min(first + step, first + count) for step in range(most, count + most, most)]
             first += count
-        c = np.full(first * width, -np.inf)
-        exponents = logs - layout.g * layout.squares
+        c = np.full(first * width, -np.inf, precision.dtype)
         lines = _aligned_room((first, length, width), precision.dtype)
         at, step = 0, max(1, COPIED_NUMBERS // max(1, width * length))
         for group, count in zip(groups, counts):
-            c[at * width : at * width + len(group)] = exponents[group]
+            for part in row_blocks(len(group), COPIED_NUMBERS):
+                some, place = group[part], at * width + part.start
+                c[place : place + len(some)] = logs[some] - layout.g * layout.squares[some]
             for part in row_blocks(count, step):
                 some, panels = group[part.start * width : part.stop * width], part.stop - part.start
                 x = np.zeros((panels * width, length))
@@ -207,7 +208,7 @@ class Panels:
                 x = x.reshape(panels, width, length).transpose(0, 2, 1)
                 lines[at + part.start : at + part.stop] = x
             at += count
-        held = lines.reshape(-1), aligned(c.astype(precision.dtype))
+        held = lines.reshape(-1), aligned(c)
         return cls(layout, precision, *held, np.array(starts, np.int64))
 
     @classmethod
@@ -219,19 +220,23 @@ class Panels:
         |weights| of shape (n,) are part of the exponents if `folded`, and else in their place.
         """
         sizes = np.abs(weights)
-        by_norm = np.argsort(layout.squares, kind="stable")
-        groups = [by_norm[weights[by_norm] > 0.0], by_norm[weights[by_norm] < 0.0]]
+        groups = [
+            own[np.argsort(layout.squares[own], kind="stable")]
+            for own in (np.flatnonzero(weights > 0.0), np.flatnonzero(weights < 0.0))
+        ]
         logs = np.log2(np.where(sizes > 0.0, sizes, 1.0)) if folded else np.zeros(len(sizes))
         made = cls.lay_out(layout, precision, groups, logs)
-        places = np.full(len(made.exponents), -1, np.intp)
         second = -(-len(groups[0]) // precision.panel) * precision.panel
-        for start, group in zip((0, second), groups):
-            places[start : start + len(group)] = group
         if not folded:
-            held = np.where(places < 0, 0.0, sizes[places])
-            made = replace(made, exponents=aligned(held.astype(precision.dtype)))
-        ends = made.starts * precision.panel
-        blocks = [places[a:b][places[a:b] >= 0] for a, b in pairwise(ends.tolist())]
+            held = np.zeros(len(made.exponents), precision.dtype)
+            for start, group in zip((0, second), groups):
+                held[start : start + len(group)] = sizes[group]
+            made = replace(made, exponents=aligned(held))
+        ends = (made.starts * precision.panel).tolist()
+        blocks = [
+            groups[0][a:b] if a < second else groups[1][a - second : b - second]
+            for a, b in pairwise(ends)
+        ]
         return made, blocks, np.array([math.copysign(1.0, weights[block[0]]) for block in blocks])
 
     @property
