@@ -285,7 +285,7 @@ def local_candidate(
     criterion: Criterion,
     tolerance: FloatArray | None,
     *,
-    engine: ExactEngine,
+    exact: Callable[[FloatArray], FloatArray],
     mapped: bool,
     measure: bool = False,
 ) -> tuple[LocalSums, Candidate] | None:
@@ -299,8 +299,8 @@ def local_candidate(
     criterion : callable of (scores, bounds)
         Which rows the guarantee accepts.
     tolerance : ndarray of shape (k,), optional
-    engine : ExactEngine
-        Of the expansion.
+    exact : callable
+        Scores of rows.
     mapped : bool
         Whether rows come through an affine map.
     measure : bool
@@ -313,7 +313,7 @@ def local_candidate(
     step = -(-len(sample) // VISIT_ROWS)
     rows = np.ascontiguousarray(sample[::step])
     tried = []
-    for settings in _budgets(engine, head, rows, tolerance):
+    for settings in _budgets(exact, head, rows, tolerance):
         local = LocalEngine.prepare(expansion, settings, mapped=mapped)
         visits = local.visits(rows)
         # Start where most rows end, so that they look only once or twice.
@@ -330,12 +330,15 @@ def local_candidate(
 
 
 def _budgets(
-    exact: ExactEngine, head: Head, rows: FloatArray, tolerance: FloatArray | None
+    exact: Callable[[FloatArray], FloatArray],
+    head: Head,
+    rows: FloatArray,
+    tolerance: FloatArray | None,
 ) -> list[LocalSums]:
     """Most of what the guarantee allows, the rest being for rounding; for labels, guesses."""
     budget = head.sum_budget(tolerance)
     if budget is not None:
         return [LocalSums(0.9 * budget[0], 0.9 * budget[1])]
-    scores = exact.run(rows).scores
+    scores = exact(rows)
     spread = np.maximum(scores.std(axis=0), 1e-300)
     return [LocalSums(share * spread) for share in LABEL_SHARES]

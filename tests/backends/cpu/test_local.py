@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +12,12 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_moons
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.neighbors import KernelDensity
 from sklearn.svm import SVC
 
 import kernelite
 from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.backends.cpu.fused_sums import PanelSums
 from kernelite.backends.cpu.local import LEAF, LocalEngine, sort_into_leaves
 from kernelite.backends.cpu.staging import stage_model
 from kernelite.machine.expansion import KernelExpansion
@@ -154,6 +157,26 @@ def test_a_narrow_process_is_planned_locally_and_keeps_its_tolerance():
     np.testing.assert_array_equal(loads(dumps(compiled)).predict(Z), values)
     measured = kernelite.compile(model, Z, plan="measure")
     np.testing.assert_allclose(measured.predict(Z), values, atol=2 * compiled.tolerance[0])
+
+
+def test_boxes_and_the_exact_engine_are_not_held_at_the_same_time(monkeypatch):
+    """Of a million centers in 3 features each takes more than these do."""
+    beside, own = [], LocalEngine.prepare
+
+    def prepare(*given, **how):
+        gc.collect()
+        beside.extend(one for one in gc.get_objects() if type(one) is PanelSums)
+        return own(*given, **how)
+
+    rows = np.random.default_rng(0).normal(size=(3000, 3))
+    density = KernelDensity(bandwidth=0.1, rtol=1e-2).fit(rows)
+    before = kernelite.compile(density, rows)
+    gc.collect()
+    alive = [one for one in gc.get_objects() if type(one) is PanelSums]
+    monkeypatch.setattr(LocalEngine, "prepare", prepare)
+    after = kernelite.compile(density, rows)
+    assert all(any(one is other for other in alive) for one in beside)
+    assert before.plan.chosen.name == after.plan.chosen.name == "sums over near centers"
 
 
 def test_labels_are_proven_locally():

@@ -59,7 +59,7 @@ def sigmoid_sums(exact: DenseExact) -> PanelSums | None:
     from kernelite.backends.cpu.kernels.panel_sums import sigmoid_scores
 
     layout = Layout.about_origin(exact.centers, kernel.gamma)
-    panels, blocks, signs = Panels.by_sign(layout, SINGLE, a, folded=False)
+    panels, blocks, signs = Panels.by_sign(layout, SINGLE, a)
     terms = np.empty((len(blocks), 4))
     for number, block in enumerate(blocks):
         x = 2.0 * layout.g * np.array([layout.chains[block].max(), layout.reach(block)])

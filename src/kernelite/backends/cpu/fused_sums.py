@@ -174,12 +174,13 @@ def rbf_sums(rounding: ExactRounding, layout: Layout, precision: Any) -> PanelSu
     coefficients = rounding.expansion.coefficients[:, 0]
     if layout.shifted.size > MOST_PANEL_NUMBERS:
         return None
-    sizes = np.abs(coefficients)
-    logs = np.log2(np.where(sizes > 0.0, sizes, 1.0))
+    logs = np.abs(coefficients)
+    logs[logs == 0.0] = 1.0
+    np.log2(logs, out=logs)
     reach = 2.0 * layout.g * float(np.sqrt(layout.squares.max(initial=0.0)))
     if not (np.abs(logs) <= MOST_LOG).all() or not reach <= MOST_NORM:
         return None
-    panels, blocks, signs = Panels.by_sign(layout, precision, coefficients, folded=True)
+    panels, blocks, signs = Panels.by_sign(layout, precision, coefficients, logs)
     unit = SINGLE_UNIT if precision.size == 4 else (len(layout.order) + 4) * UNIT
     return _summed(panels, signs, error_terms(layout, blocks, logs, unit), rounding)
 

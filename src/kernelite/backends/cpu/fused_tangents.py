@@ -80,7 +80,7 @@ def tangent_sums(rounding: ExactRounding, layout: Layout) -> PanelSums | None:
     lost = LOST_TANGENT_TERMS if smallest >= LEAST_SINGLE else LOST_FAR
     # Exponents of e, not of two.
     natural = replace(layout, gamma=gamma / LOG2_E)
-    panels, blocks, signs = Panels.by_sign(natural, SINGLE, weights, folded=False)
+    panels, blocks, signs = Panels.by_sign(natural, SINGLE, weights)
     linear = np.zeros(len(layout.point))
     linear[layout.order] = 2.0 * gamma * (weights @ layout.shifted)
     terms = tangent_terms(layout, blocks, sizes)

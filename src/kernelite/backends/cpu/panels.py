@@ -194,7 +194,8 @@ class Panels:
         for count in counts:
             starts += [min(first + step, first + count) for step in range(most, count + most, most)]
             first += count
-        c = np.full(first * width, -np.inf, precision.dtype)
+        c = _aligned_room((first * width,), precision.dtype)
+        c[:] = -np.inf
         lines = _aligned_room((first, length, width), precision.dtype)
         at, step = 0, max(1, COPIED_NUMBERS // max(1, width * length))
         for group, count in zip(groups, counts):
@@ -208,29 +209,28 @@ class Panels:
                 x = x.reshape(panels, width, length).transpose(0, 2, 1)
                 lines[at + part.start : at + part.stop] = x
             at += count
-        held = lines.reshape(-1), aligned(c)
-        return cls(layout, precision, *held, np.array(starts, np.int64))
+        return cls(layout, precision, lines.reshape(-1), c, np.array(starts, np.int64))
 
     @classmethod
     def by_sign(
-        cls, layout: Layout, precision: Any, weights: FloatArray, *, folded: bool
+        cls, layout: Layout, precision: Any, weights: FloatArray, logs: FloatArray | None = None
     ) -> tuple[Panels, list[NDArray[np.intp]], FloatArray]:
         """Centers of one sign stand together, by their norms: panels, centers and sign of a block.
 
-        |weights| of shape (n,) are part of the exponents if `folded`, and else in their place.
+        `logs` of |weights|, each of shape (n,), are part of the exponents; without logs, |weights|
+        stand in their place.
         """
-        sizes = np.abs(weights)
         groups = [
             own[np.argsort(layout.squares[own], kind="stable")]
             for own in (np.flatnonzero(weights > 0.0), np.flatnonzero(weights < 0.0))
         ]
-        logs = np.log2(np.where(sizes > 0.0, sizes, 1.0)) if folded else np.zeros(len(sizes))
-        made = cls.lay_out(layout, precision, groups, logs)
+        given = np.zeros(len(weights)) if logs is None else logs
+        made = cls.lay_out(layout, precision, groups, given)
         second = -(-len(groups[0]) // precision.panel) * precision.panel
-        if not folded:
+        if logs is None:
             held = np.zeros(len(made.exponents), precision.dtype)
             for start, group in zip((0, second), groups):
-                held[start : start + len(group)] = sizes[group]
+                held[start : start + len(group)] = np.abs(weights[group])
             made = replace(made, exponents=aligned(held))
         ends = (made.starts * precision.panel).tolist()
         blocks = [

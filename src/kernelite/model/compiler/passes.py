@@ -130,11 +130,13 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
             engine=task.engine,
             on_progress=on_progress,
         )
-    local = None
+    local = finals = None
     if wanted is None:
+        if head.sum_budget(tolerances) is not None:
+            task.forget_engine()  # it takes more than the centers do, and so will boxes of them
         found = local_candidate(
             *(task.expansion, head, judges, criterion, tolerances),
-            engine=task.engine,
+            exact=lambda rows: task.engine.run(rows).scores,
             mapped=task.mapped,
             measure=plan == "measure",
         )

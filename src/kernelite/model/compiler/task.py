@@ -64,6 +64,10 @@ class Task:
         """The exact engine, laid out once for all that a compilation asks of it."""
         return ExactEngine.prepare(self.expansion, mapped=self.mapped)
 
+    def forget_engine(self) -> None:
+        """Free its memory; whoever asks for it later has it laid out again."""
+        self.__dict__.pop("engine", None)
+
     @property
     def mapped(self) -> bool:
         """Whether rows come through an affine map."""
