@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ __all__ = ["MODELS", "main"]
 HERE = Path(__file__).resolve().parent.parent
 PAGE, PICTURE = HERE / "docs/measured/cores.md", HERE / "docs/img/cores.svg"
 SMALL_ROWS, CALLERS, DIFFERENT_ROWS = 1000, 16, 10_000
+CALL_ROWS = 8  # of a batch that shows what a call takes besides its rows
 SECONDS = 0.6  # for a figure: as many turns as fit, and two at least
 FEWEST_ROWS = 4000  # of a large batch, where a call would take longer than that
 PEER_SECONDS = 0.6  # that a call of the peer should take at most
@@ -174,11 +176,14 @@ def _one_model(file: Path) -> dict[str, Any]:
     found = {
         "model": file.stem,
         "support_vectors": given["vectors"],
+        "features": few.shape[1],
         "plan": fast.plan.chosen.name,
         "certified": _large(fast.predict, X),
         "exact": _large(exact.predict, X),
         "values": _large(fast.decision_function, X),
+        "read": _read(X, len(os.sched_getaffinity(0))),
         "small batch": _best(lambda: fast.predict(small), len(small)),
+        "call": _best(lambda: fast.predict(X[:CALL_ROWS]), 1000),
         "callers": _concurrent(fast, small, 20),
         **_each_row(fast.predict, few),
         "one row callers": _concurrent(fast, row, 500) / 1000.0,
@@ -198,6 +203,13 @@ def _large(call: Callable[[Any], object], X: Any) -> float:
     each = _best(lambda: call(X[:FEWEST_ROWS]), FEWEST_ROWS, 0.0)
     some = X[: max(FEWEST_ROWS, int(SECONDS * 1e9 / each))]
     return _best(lambda: call(some), len(some))
+
+
+def _read(X: Any, count: int) -> float:
+    """Nanoseconds per row of nothing but reading: each thread adds up its share of the numbers."""
+    parts = np.array_split(X.reshape(-1), count)
+    with ThreadPoolExecutor(count) as pool:
+        return _best(lambda: list(pool.map(np.add.reduce, parts)), len(X))
 
 
 def _best(call: Callable[[], object], rows: int, seconds: float | None = None) -> float:
@@ -267,6 +279,9 @@ def page(found: dict[str, Any]) -> str:
         "scikit-learn's. scikit-learn-intelex runs in the same process, on the same cores. "
         "`python -m benchmarks.cores` measures it again.",
         "",
+        "Callers of few rows take turns, each with all threads: to hand Python's interpreter over "
+        "takes as long as their work.",
+        "",
         "![How much faster more threads are](../img/cores.svg)",
         "",
     ]
@@ -280,7 +295,7 @@ def page(found: dict[str, Any]) -> str:
         lines += [_line(threads, own) for threads, own in runs]
         lines += [""]
         if len(runs) > 1:
-            lines += [_scaling(runs), ""]
+            lines += [_scaling(runs), "", _limits(runs), ""]
     lines += [f"Measured on {machine.in_words(found['machine'])}.", ""]
     return "\n".join(lines)
 
@@ -305,6 +320,23 @@ def _scaling(runs: list[tuple[int, dict[str, Any]]]) -> str:
         f"{many} threads are faster than {few} by {', '.join(times)}. {CALLERS} callers get "
         f"{last['certified'] / last['callers']:.0%} of the throughput of one large batch, and "
         f"{last['small batch'] / last['callers']:.0%} of that of one caller with all cores."
+    )
+
+
+def _limits(runs: list[tuple[int, dict[str, Any]]]) -> str:
+    """What no number of threads can change, in three sentences."""
+    (few, first), (many, last) = runs[0], runs[-1]
+    around = max(first["call"] - CALL_ROWS * first["certified"] / 1000.0, 0.0)
+    whole = SMALL_ROWS * first["small batch"] / 1000.0
+    most = whole / (around + (whole - around) * few / many)
+    products = first["support_vectors"] * first["features"] / first["exact"] / few
+    return (
+        f"The limit: a call takes {around:.1f} us besides what its rows take, measured with "
+        f"{CALL_ROWS}, so that {SMALL_ROWS:,} rows could gain {most:.1f} times if all threads "
+        "began at once. "
+        f"Reading a row and nothing else takes {first['read']:.1f} ns with {few} and "
+        f"{last['read']:.1f} with {many}. Exact sums do {products:.0f} multiply-adds a nanosecond "
+        "in a thread, and an exponential for each vector besides."
     )
 
 
