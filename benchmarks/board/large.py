@@ -108,6 +108,7 @@ def _machine(expansion: KernelExpansion, head: Any) -> Machine:
 
 
 LARGE = (
+    LargeCase("two classes, a third of covtype", 100_000, 54, _two_classes),
     LargeCase("two classes, as covtype", 310_184, 54, _two_classes, 3650.0),
     LargeCase("one class, as nsl-kdd", 17_510, 41, _one_class, 48.0),
     LargeCase("density, as home", 919_000, 10, _density, 3880.0),
