@@ -371,6 +371,43 @@ def test_a_second_form_is_asked_in_the_same_call(
         assert model.predict(row[None]) == label
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_random_models_whose_rows_stay_open_at_every_stage(seed: int) -> None:
+    """One pass, on any number of threads, in batches that fill tiles and groups or just do not."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 28))
+    rows = rng.normal(size=(500, d)) * 10.0 ** rng.uniform(-2, 2) + 10.0 ** rng.uniform(-1, 1)
+    side = (rows - rows.mean(axis=0)) @ rng.normal(size=d)
+    side += 0.3 * side.std() * rng.normal(size=500)
+    labels = [[4.0, -3.0], ["no", "yes"], [False, True], [2, 7]][seed % 4]
+    source = SVC(gamma=10.0 ** rng.uniform(-3, -0.5) / d, C=10.0 ** rng.uniform(1, 3))
+    if seed % 3:
+        source = make_pipeline(StandardScaler(), source)
+    else:
+        source.gamma /= float(rows.var())
+    source.fit(rows, np.where(side > 0.0, *labels))
+    model = kl.compile(source, rows, plan="form")
+    form = model.approximation
+    assert form is not None
+    if seed % 2 and form.cubic is None:
+        third = cubic_form([cubic_tensor(model.expansion, form.form.point, 0)], d)
+        model.__dict__["approximation"] = dataclasses.replace(form, cubic=third)
+        model.__dict__.pop("_runner", None)
+    near = [boundary(source, steps, rows) for steps in (3, 6, 10, 16, 24)]
+    rows = rng.permutation(np.concatenate([rows, *near, 100.0 * rows]))
+    scores, wanted = source.decision_function(rows), source.predict(rows)
+    last = source[-1] if seed % 3 else source
+    sure = np.abs(scores) > 1e-10 * np.abs(last.dual_coef_).sum()
+    assert sure.mean() > 0.5
+    for threads in (1, 2, 5):
+        for m in (1, 2, 63, 65, 240, 241, 1000, 20_000):
+            index = rng.integers(len(rows), size=m)
+            with kl.limit_threads(threads):
+                found, stats = model.predict(rows[index], return_stats=True)
+            assert ((found == wanted[index]) | ~sure[index]).all()
+            assert stats.rows == sum(stats.stages.values()) == m
+
+
 def test_rows_that_are_not_finite_stay_open_behind_a_second_form() -> None:
     model, _, rows = with_third_order(scaled=False)
     for bad in (np.nan, np.inf):
