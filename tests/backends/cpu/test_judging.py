@@ -131,6 +131,9 @@ def test_the_second_of_two_criteria_is_asked_where_the_first_accepts(m: int) -> 
         np.testing.assert_array_equal(both, first & small(given.scores, given.bounds))
     wanted = int(np.count_nonzero(first))
     assert seen == ([wanted] if wanted or first.all() else [])
+    scores, bounds = np.ones((4, 3)), np.full((4, 3), 0.25)  # signs are sure, values are not
+    bounds[1] = 0.1
+    assert And(signs, Counted())(scores, bounds).tolist() == [False, True, False, False]
 
 
 def test_a_row_that_is_not_finite_is_seen() -> None:

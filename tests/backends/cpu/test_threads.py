@@ -126,6 +126,16 @@ def test_a_plain_call_limits_until_the_next_one() -> None:
     assert not limits._asked
 
 
+def test_a_limit_of_our_kernels_leaves_blas_and_ends_with_its_block() -> None:
+    before = blas_threads()
+    with limits.limit_here(2):
+        assert (thread_count(), blas_threads()) == (2, before)
+        with limit_threads(1):
+            assert (thread_count(), blas_threads()) == (1, {1})
+        assert (thread_count(), blas_threads()) == (2, before)
+    assert thread_count() == 4
+
+
 def test_a_limit_may_be_used_again_and_decorates() -> None:
     twice = limit_threads(1)
     for _ in range(2):
