@@ -58,8 +58,8 @@ def handovers(call: Callable[[], object]) -> int:
 def test_callers_of_little_work_take_turns_of_many_calls(
     kind: str, cores: int, lock_is_kept: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else each call waits for all other callers, once or more: 16 of them got half the throughput
-    of one alone."""
+    """Whoever gives the lock up may wait for another's turn, which is many calls long: 16 callers
+    got half the throughput of one alone when rows went through Python between stages."""
     monkeypatch.setattr(limits, "available", lambda: cores)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if kind == "second form":

@@ -284,7 +284,7 @@ def spell_rows(
 ) -> None:
     """The bytes of labels of any width, which are found by number.
 
-    NumPy's own ways give the interpreter's lock up, for which all callers then queue.
+    NumPy's own ways give the interpreter's lock up, which another caller may then take.
     """
     for i in range(len(found)):
         for j in range(labels.shape[1]):
