@@ -58,18 +58,18 @@ def _add(builder: Any, address: Any, number: Any) -> None:
 
 
 @helper
-def add_counts(counts: Any, n_open: int, outside: int, unknown: int) -> None:
-    """Add to the three counts, which all threads share."""
-    place = np.uintp(counts.ctypes.data)
-    _add(place, n_open)
-    _add(place + np.uintp(8), outside)
-    _add(place + np.uintp(16), unknown)
+def add_count(counts: Any, place: int, number: int) -> None:
+    """Add to one of them; nothing is not worth the wait for the others."""
+    if number != 0:
+        _add(np.uintp(counts.ctypes.data) + np.uintp(8 * place), number)
 
 
 @helper
-def add_count(counts: Any, place: int, number: int) -> None:
-    """Add to one of them."""
-    _add(np.uintp(counts.ctypes.data) + np.uintp(8 * place), number)
+def add_counts(counts: Any, n_open: int, outside: int, unknown: int) -> None:
+    """Add to the three counts, which all threads share."""
+    add_count(counts, 0, n_open)
+    add_count(counts, 1, outside)
+    add_count(counts, 2, unknown)
 
 
 @helper
