@@ -48,6 +48,7 @@ PROBED_FROM, ALWAYS_PROBED = 512, 1 << 14  # rows of a batch from which some of 
 LISTED_AT_ONCE = 1 << 13  # rows of which those that stay open are found by one thread
 PASS_TILE_ROWS = 64  # that a form takes at once, and a thread at least
 JUDGED_ROWS = 1 << 16  # of sums: so many scores and bounds stay in cache until they are judged
+RESTED_CALLS = 16  # for which sums that settled few open rows are left out, before they are tried
 SECOND_FORMS_GAIN = 8  # times as many rows as sums settle: it fills vectors with rows
 COUNTS = 5  # numbers that a call counts: three of `Passed`, then rows that others settled
 NO_SUMS = np.empty(0, np.int64), np.empty(0)  # what a form is told of sums where there are none
@@ -262,6 +263,8 @@ class FormPass(OnePass):
     def run(self, rows: FloatArray) -> Passed:
         """As `OnePass.run`."""
         found = super().run(rows)
+        if not found.joined:
+            self._rest()
         if len(rows) >= PASS_TILE_ROWS:
             self.share_open = (found.n_open + found.summed + found.second) / len(rows)
             if found.joined and self.then is not None:
@@ -285,9 +288,14 @@ class FormPass(OnePass):
     def joins(self, rows: int) -> bool:
         """As `OnePass.joins`."""
         then = self.then
-        if then is None or not then.pays or then.sums.inside is None:
+        if then is None or then.rests or then.sums.inside is None:
             return False
         return then.second is not None or not then.after_second(rows)
+
+    def _rest(self) -> None:
+        """Count a call in which open rows were not settled."""
+        if self.then is not None:
+            self.then.rests = max(self.then.rests - 1, 0)
 
     def one(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any] | None, bool, int]:
         """As `OnePass.one`, with nothing between the arrays and the kernel."""
@@ -295,7 +303,10 @@ class FormPass(OnePass):
         if own is None or not self.held:
             return super().one(row, finish)
         counts, words = np.zeros(COUNTS, np.int64), np.empty(1, np.int64)
-        behind, is_open = self._behind(self.joins(1)), np.empty(1, np.bool_)
+        joined, is_open = self.joins(1), np.empty(1, np.bool_)
+        if not joined:
+            self._rest()
+        behind = self._behind(joined)
         given = row, *self.fixed, *behind, counts, words, is_open, NO_SCORES
         self.kernel.shared(-1, 0, 0, *given, *self.unused)
         n_open, outside, unknown, summed, second = counts.tolist()
@@ -348,14 +359,15 @@ class SumsPass(OnePass):
         from kernelite.backends.cpu.kernels.judging import ROWS_PER_THREAD, judge_rows
 
         super().__init__(*judged)
-        self.sums, self.input_map, self.known, self.pays = sums, input_map, False, True
+        self.sums, self.input_map, self.known, self.rests = sums, input_map, False, 0
         self.judge, self.judged_per_thread = judge_rows, ROWS_PER_THREAD
 
     def run(self, rows: FloatArray) -> Passed:
         """As `OnePass.run`."""
         found = super().run(rows)
         if len(rows) >= self.probed:
-            self.known = self.pays = self.settles(found)
+            self.known = self.settles(found)
+            self.rests = 0 if self.known else RESTED_CALLS
         return found
 
     @cached_property
@@ -379,7 +391,8 @@ class SumsPass(OnePass):
     def joined(self, found: Passed) -> None:
         """Remember whether it settled enough of what forms left open."""
         if (tried := found.n_open + found.summed) >= self.probed:
-            self.pays = found.n_open <= (1.0 - self.least_settled) * tried
+            pays = found.n_open <= (1.0 - self.least_settled) * tried
+            self.rests = 0 if pays else RESTED_CALLS
 
     def helps(self, rows: FloatArray) -> bool:
         """As `OnePass.helps`."""
