@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kernelite as kl
+from kernelite.backends.cpu import judging
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.judging import decisions_of, judge
 from kernelite.backends.cpu.kernels.providers import jit_available
@@ -111,6 +112,24 @@ def test_several_outputs_within_a_tolerance() -> None:
         criterion = Within(tolerance)
         expected, got = judged(criterion, found(k=3)), judge(criterion, found(k=3), np.inf)
         np.testing.assert_array_equal(got.rows, expected.rows)
+
+
+@pytest.mark.parametrize("k", [3, 190, 4950])
+def test_the_lock_is_kept_for_few_numbers(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Votes of twenty classes held it for half a millisecond a block, which others waited for."""
+    K = round((1 + (1 + 8 * k) ** 0.5) / 2)
+    asked, head = [], ClassifierHead(np.arange(K), shape="ovr")
+    own, scores = judging.share_rows, np.ones((100, k))
+
+    def counted(kernel: object, m: int, least: int, *given: object) -> None:
+        asked.append(least)
+        own(kernel, m, least, *given)
+
+    monkeypatch.setattr(judging, "share_rows", counted)
+    decisions_of(head)(scores)
+    judge(Within(np.array([0.2])), Bounded(scores, 0.1 * scores), np.inf)
+    assert len(asked) == 2
+    assert all(least * k <= 1 << 16 or least == 64 for least in asked)
 
 
 @pytest.mark.parametrize("m", [0, 1, 3, 1000])

@@ -20,7 +20,7 @@ from kernelite.program.criteria import Criterion, Rule, Within
 
 __all__ = ["decisions_of", "judge", "judge_here"]
 
-ROWS_OF_VOTES = 1 << 13  # that are worth a thread
+VOTE_WORK = 3  # times as long as a bound is compared takes a pair's vote
 _NO_BOUNDS, _NO_SQUARES = np.empty((0, 1)), np.empty(0)
 
 
@@ -31,13 +31,13 @@ def decisions_of(head: Head) -> Finish:
 
 def _votes(scores: FloatArray) -> FloatArray:
     """As `pairwise.ovr_scores`, to the bit."""
-    from kernelite.backends.cpu.kernels.judging import vote_rows
+    from kernelite.backends.cpu.kernels.judging import rows_per_thread, vote_rows
 
     m, k = scores.shape
     K = n_classes(k)
     assert K is not None
     out = np.empty((m, K))
-    share_rows(vote_rows, m, ROWS_OF_VOTES, np.ascontiguousarray(scores), out)
+    share_rows(vote_rows, m, rows_per_thread(VOTE_WORK * k), np.ascontiguousarray(scores), out)
     return out
 
 
@@ -75,7 +75,7 @@ def _by_kernel(rule: Rule, found: Bounded, farthest: float) -> Settled:
     settled, counts = np.empty(m, dtype=np.bool_), np.zeros(3, dtype=np.int64)
     by_bound = rule.by_bound and bounds is not None
     share_rows(
-        *(judging.settle_rows, m, judging.ROWS_PER_THREAD, scores),
+        *(judging.settle_rows, m, judging.rows_per_thread(scores.shape[1]), scores),
         *(_NO_BOUNDS if bounds is None else bounds, _NO_SQUARES if squares is None else squares),
         *(rule.tolerance, by_bound, rule.threshold, -1.0 if by_bound else rule.margin),
         *(farthest, settled, counts),

@@ -135,11 +135,12 @@ class Damped:
     ) -> tuple[FloatArray, FloatArray | None]:
         if not jit_available():
             return self.defined(rows, scores, bounds)
-        from kernelite.backends.cpu.kernels.judging import ROWS_PER_THREAD, damp_rows
+        from kernelite.backends.cpu.kernels.judging import damp_rows, rows_per_thread
 
         damped, own = scores.copy(), None if bounds is None else bounds.copy()
         share_rows(
-            *(damp_rows, len(damped), ROWS_PER_THREAD, rows.sq_norms, self.intercept),
+            *(damp_rows, len(damped), rows_per_thread(damped.shape[1])),
+            *(rows.sq_norms, self.intercept),
             *(self.gamma, rows.error, damped, np.empty((0, 0)) if own is None else own),
         )
         return damped, own

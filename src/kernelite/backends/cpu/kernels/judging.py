@@ -38,16 +38,23 @@ __all__ = [
     "judge_rows",
     "judge_tile",
     "label_rows",
+    "rows_per_thread",
     "settle_rows",
     "spell_rows",
     "take_open",
     "vote_rows",
 ]
 
-ROWS_PER_THREAD = 1 << 16  # some twenty microseconds
+ROWS_PER_THREAD = 1 << 16  # some twenty microseconds, of one output
+FEWEST_ROWS_PER_THREAD = 64
 _NONE = np.empty(0, np.int64)
 UNJUDGED = np.empty(0), _NONE, _NONE, np.empty(0), _NONE, _NONE, np.empty(0, np.bool_)
 """Rule, words, sums behind and their rule, counts, answers and open rows where none is judged."""
+
+
+def rows_per_thread(numbers: int) -> int:
+    """Rows of so many numbers that are worth a thread; fewer keep the interpreter's lock."""
+    return max(FEWEST_ROWS_PER_THREAD, ROWS_PER_THREAD // max(numbers, 1))
 
 
 @instruction(types.void(types.uintp, types.int64))

@@ -10,6 +10,7 @@ both stages are one pass. Twin: `CellEngine.second`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from kernelite.backends.cpu.kernels.cubic import (
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
 from kernelite.backends.cpu.kernels.tiles import (
+    FORM_WORK,
     TILE_HEIGHT,
     add_triangle,
     aligned,
@@ -240,6 +242,12 @@ class JitThird:
         """Rows that are worth a thread."""
         return min(self.form.least_rows, self.cubic.least_rows)
 
+    @cached_property
+    def held_rows(self) -> int:
+        """Rows for which the interpreter's lock is kept."""
+        work = self.form.blocks.size + self.cubic.weights.size + self.matrix.size
+        return int(FORM_WORK / max(work, 1))
+
 
 def prepare(form: QuadraticForm, cubic: CubicForm, certificate: Certificate) -> JitThird:
     """Lay out a form and its third order for the kernel."""
@@ -324,7 +332,7 @@ def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> Bounded:
     order = cubic.point, cubic.weights, third.vectors, third.matrix
     bounding = third.certificates, third.tails, tolerance
     given = rows, Y, *second, *order, *bounding, *room, sq_norms, stage
-    share_rows(third_kernel, m, third.least_rows, *given)
+    share_rows(third_kernel, m, third.least_rows, *given, held=third.held_rows)
     return Bounded(*room, sq_norms, stage=stage)
 
 
