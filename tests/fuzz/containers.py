@@ -17,7 +17,7 @@ from safetensors.numpy import load, save
 
 from kernelite.store.document import content_digest
 
-__all__ = ["change_model", "change_npy", "change_npz", "change_table"]
+__all__ = ["change_footer", "change_model", "change_npy", "change_npz", "change_table"]
 
 VALUES: tuple[Any, ...] = (
     *(0, -1, 1, 2, 3, 2**31, 2**53, 2**63, 2**64, 10**30, 0.5, -1e308, 1e308, 1e-320, 5e-324),
@@ -221,6 +221,18 @@ def _zipped(rng: random.Random, members: dict[str, Any]) -> bytes:
             ending = rng.choice((".npy",) * 20 + ("", ".npz", "/../a.npy"))
             archive.writestr(name + ending, whole)
     return file.getvalue()
+
+
+def change_footer(rng: random.Random, data: bytes) -> bytes:
+    """Another byte, or a few, in what the end of a Parquet file states of its columns."""
+    end = len(data) - 8
+    start = max(4, end - int.from_bytes(data[end : end + 4], "little"))
+    changed = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        at = rng.randrange(start, end)
+        extremes = (0, 1, 127, 255, rng.randrange(256))
+        changed[at] = rng.choice((changed[at] ^ 1 << rng.randrange(8), *extremes))
+    return bytes(changed)
 
 
 def change_table(rng: random.Random, format: str) -> bytes:

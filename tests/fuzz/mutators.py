@@ -13,7 +13,13 @@ import random
 import re
 from collections.abc import Callable
 
-from tests.fuzz.containers import change_model, change_npy, change_npz, change_table
+from tests.fuzz.containers import (
+    change_footer,
+    change_model,
+    change_npy,
+    change_npz,
+    change_table,
+)
 from tests.fuzz.corpus import ENDINGS, corpus
 
 __all__ = ["mutated"]
@@ -172,7 +178,9 @@ STRUCTURED: dict[str, Mutator] = {
     "kernelite, digest renewed": lambda rng, data: change_model(rng, data, renewed=True),
     "npy": change_npy,
     "npz": change_npz,
-    "parquet": lambda rng, data: change_table(rng, "parquet"),
+    "parquet": lambda rng, data: (
+        change_footer(rng, data) if rng.random() < 0.5 else change_table(rng, "parquet")
+    ),
     "arrow": lambda rng, data: change_table(rng, "arrow"),
 }
 PACKED = ("libsvm model", "libsvm data", "range", "approxsvm", "csv")

@@ -9,6 +9,7 @@ from struct import unpack_from
 from typing import IO, Any
 
 from kernelite.backends.cpu.threads import thread_count
+from kernelite.data.tables.columnar.footer import read_footer
 from kernelite.data.tables.columnar.library import (
     TablePart,
     arrow,
@@ -47,10 +48,14 @@ class ParquetSource:
                 file = arrow("parquet").ParquetFile(self._raw)
                 self._metadata = file.metadata
                 self.schema: Any = checked_schema(file.schema_arrow)
+                leaves = map(file.schema.column, range(len(file.schema)))
+                # Path of each leaf, a column or a part of a nested one; whether it holds text.
+                self._leaves = [(leaf.path, leaf.physical_type == "BYTE_ARRAY") for leaf in leaves]
+                self._row_groups = read_footer(self._footer(), len(self._leaves))
+                if len(self._row_groups) != file.num_row_groups:
+                    raise ValueError("its footer is damaged")
                 # How many rows each row group has.
-                self.rows = [
-                    self._metadata.row_group(group).num_rows for group in range(file.num_row_groups)
-                ]
+                self.rows = [group.rows for group in self._row_groups]
         except BaseException:
             self.close()
             raise
@@ -114,27 +119,30 @@ class ParquetSource:
             **options,
         )
 
-    def _chunks(self, group: int, columns: Sequence[str]) -> dict[str, list[Any]]:
-        """What the footer says of columns, and of the parts of nested ones."""
-        found: dict[str, list[Any]] = {name: [] for name in columns}
-        row_group = self._metadata.row_group(group)
-        for i in range(row_group.num_columns):
-            chunk = row_group.column(i)
-            name = chunk.path_in_schema
+    def _footer(self) -> bytes:
+        """The footer, which pyarrow has found to be there: its length and a mark are at the end."""
+        size: int = self._raw.size()
+        length = int.from_bytes(self._raw.read_at(4, size - 8), "little")
+        return bytes(self._raw.read_at(length, size - 8 - length))
+
+    def _leaves_of(self, columns: Sequence[str]) -> dict[str, list[int]]:
+        """Where the leaves of columns stand among all."""
+        found: dict[str, list[int]] = {name: [] for name in columns}
+        for i, (name, _) in enumerate(self._leaves):
             while name and name not in found:
                 name = name.rpartition(".")[0]
             if name:
-                found[name].append(chunk)
+                found[name].append(i)
         return found
 
     def _coded(self, group: int, columns: Sequence[str]) -> list[str]:
         """Texts in lists and structs of which a few bytes may stand for many: counted as codes."""
+        chunks = self._row_groups[group].chunks
         return [
-            chunk.path_in_schema
-            for name, chunks in self._chunks(group, columns).items()
-            for chunk in chunks
-            if chunk.path_in_schema != name and chunk.physical_type == "BYTE_ARRAY"
-            if any("DICTIONARY" in word for word in chunk.encodings)
+            path
+            for name, leaves in self._leaves_of(columns).items()
+            for path, is_text, chunk in ((*self._leaves[i], chunks[i]) for i in leaves)
+            if path != name and is_text and chunk.coded
         ]
 
     def _declared(self, columns: Sequence[str]) -> int:
@@ -142,28 +150,25 @@ class ParquetSource:
 
         A row may hold any number of values in lists: there each counts as four bytes at least.
         """
+        wanted = [(i, name) for name, found in self._leaves_of(columns).items() for i in found]
         return sum(
-            max(
-                0,
-                chunk.total_uncompressed_size,
-                4 * chunk.num_values * (name != chunk.path_in_schema),
-            )
+            max(chunk.uncompressed, 4 * chunk.values * (name != self._leaves[i][0]))
             for group in self.groups
-            for name, chunks in self._chunks(group, columns).items()
-            for chunk in chunks
+            for i, name in wanted
+            for chunk in (self._row_groups[group].chunks[i],)
         )
 
     def _rows_at_once(self, group: int, columns: Sequence[str]) -> int:
         """Rows of a batch: a few bytes of codes may each stand for a text of megabytes."""
         types, rows = arrow().types, batch_rows(len(columns))
-        for name, chunks in self._chunks(group, columns).items():
+        for name, leaves in self._leaves_of(columns).items():
             kind = self.schema.field(name).type
             if types.is_primitive(kind) or types.is_dictionary(kind):  # which stays one
                 continue
-            said = {word for chunk in chunks for word in chunk.encodings}
-            if types.is_nested(kind) or any(word.startswith("DELTA") for word in said):
+            chunks = [self._row_groups[group].chunks[i] for i in leaves]
+            if types.is_nested(kind) or any(chunk.differences for chunk in chunks):
                 rows = min(rows, DELTA_ROWS)
-            if not types.is_nested(kind) and any("DICTIONARY" in word for word in said):
+            if not types.is_nested(kind) and any(chunk.coded for chunk in chunks):
                 rows = min(rows, max(1, TEXT_BYTES // max(1, self._longest(group, name))))
         return rows
 

@@ -1,0 +1,212 @@
+"""The end of a Parquet file, which states what its row groups hold, in Thrift's compact protocol.
+
+Asked about a column chunk, pyarrow ends the process where such statements contradict each other: no
+error of its binding is caught. So the few numbers that are needed before a column is read come from
+here. Its readers of schemas and rows do catch their errors.
+
+A struct is fields until a zero byte; a field is a byte (its type, and by how much its number grows)
+and a value; numbers are 7 bits per byte, low ones first, with the sign in the lowest bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+__all__ = ["Chunk", "RowGroup", "read_footer"]
+
+# Fields to keep, by number, and those to keep inside of them; all others are passed over.
+Fields: TypeAlias = Mapping[int, "Fields"]
+ENCODINGS, VALUES, UNCOMPRESSED = 2, 5, 6  # of ColumnMetaData
+CHUNKS, ROWS = 1, 3  # of RowGroup
+COLUMN = 3  # of ColumnChunk
+ROW_GROUPS = 4  # of FileMetaData
+KEPT_FIELDS: Fields = {
+    ROW_GROUPS: {CHUNKS: {COLUMN: {ENCODINGS: {}, VALUES: {}, UNCOMPRESSED: {}}}, ROWS: {}}
+}
+
+PLAIN_DICTIONARY, DELTA_BINARY, DELTA_LENGTHS, DELTA_TEXTS, RLE_DICTIONARY = 2, 5, 6, 7, 8
+DICTIONARIES = frozenset((PLAIN_DICTIONARY, RLE_DICTIONARY))
+DELTAS = frozenset((DELTA_BINARY, DELTA_LENGTHS, DELTA_TEXTS))
+
+STOP, TRUE, FALSE, BYTE, SHORT, INT, LONG, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(13)
+MOST_DEPTH = 32  # lists and structs inside of each other; the format needs about ten
+MOST_SHIFT = 63  # bits of a number, less one
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What a footer states about a column of a row group.
+
+    Parameters
+    ----------
+    encodings : frozenset of int
+        Of its pages, as the format numbers them.
+    values : int
+    uncompressed : int
+        Bytes of its pages.
+    """
+
+    encodings: frozenset[int]
+    values: int
+    uncompressed: int
+
+    @property
+    def coded(self) -> bool:
+        """Whether some values may be codes of a dictionary."""
+        return not self.encodings.isdisjoint(DICTIONARIES)
+
+    @property
+    def differences(self) -> bool:
+        """Whether some values may be what they share with the one before, and the rest."""
+        return not self.encodings.isdisjoint(DELTAS)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """What a footer states about a row group.
+
+    Parameters
+    ----------
+    rows : int
+    chunks : tuple of Chunk
+        In the order of the schema's leaves.
+    """
+
+    rows: int
+    chunks: tuple[Chunk, ...]
+
+
+def read_footer(data: bytes, n_leaves: int) -> list[RowGroup]:
+    """The row groups that a footer describes.
+
+    Parameters
+    ----------
+    data : bytes
+    n_leaves : int
+        How many columns the schema has, parts of nested ones counted.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged; time and memory are in proportion to its length.
+    """
+    try:
+        footer = _CompactThrift(data).struct(KEPT_FIELDS, 0)
+    except IndexError:
+        raise ValueError("its footer is cut off") from None
+    groups = [_row_group(group) for group in _list(footer, ROW_GROUPS)]
+    for number, group in enumerate(groups, 1):
+        if len(group.chunks) != n_leaves:
+            raise ValueError(
+                f"row group {number} has {len(group.chunks)} columns, the schema {n_leaves}"
+            )
+    return groups
+
+
+def _row_group(found: Any) -> RowGroup:
+    if not isinstance(found, dict):
+        raise ValueError("its footer describes no row group")
+    rows = _count(found, ROWS)
+    if rows < 0:
+        raise ValueError(f"a row group has {rows} rows")
+    return RowGroup(rows, tuple(_chunk(chunk) for chunk in _list(found, CHUNKS)))
+
+
+def _chunk(found: Any) -> Chunk:
+    column = found.get(COLUMN) if isinstance(found, dict) else None
+    if not isinstance(column, dict):  # absent where columns are encrypted
+        raise ValueError("its footer does not describe each column")
+    encodings = _list(column, ENCODINGS)
+    if not all(isinstance(one, int) for one in encodings):
+        raise ValueError("its footer has encodings that are no numbers")
+    values, uncompressed = (max(0, _count(column, field)) for field in (VALUES, UNCOMPRESSED))
+    return Chunk(frozenset(encodings), values, uncompressed)
+
+
+def _list(found: dict[int, Any], field: int) -> list[Any]:
+    items = found.get(field)
+    if not isinstance(items, list):
+        raise ValueError("its footer lacks a list")
+    return items
+
+
+def _count(found: dict[int, Any], field: int) -> int:
+    number = found.get(field)
+    if not isinstance(number, int):
+        raise ValueError("its footer lacks a number")
+    return number
+
+
+class _CompactThrift:
+    """Bytes, and how many of them were read; `IndexError` where there are no more."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def struct(self, kept: Fields, depth: int) -> dict[int, Any]:
+        """A struct's fields that are kept."""
+        found, field = {}, 0
+        while (start := self.byte()) != STOP:
+            field = field + (start >> 4) if start >> 4 else self.number()
+            kind, inner = start & 15, kept.get(field)
+            value = kind == TRUE if kind in (TRUE, FALSE) else self.value(kind, inner or {}, depth)
+            if inner is not None:
+                found[field] = value
+        return found
+
+    def value(self, kind: int, kept: Fields, depth: int) -> Any:
+        """A value; a field's truth value is not one, since the field's first byte tells it."""
+        if depth > MOST_DEPTH:
+            raise ValueError(f"its footer is nested more than {MOST_DEPTH} deep")
+        if kind in (SHORT, INT, LONG):
+            return self.number()
+        if kind == BINARY:
+            return self.skip(self.varint())
+        if kind == STRUCT:
+            return self.struct(kept, depth + 1)
+        if kind in (LIST, SET):
+            start = self.byte()
+            count = self.varint() if start >> 4 == 15 else start >> 4
+            # Each item takes a byte at least, so a count that lies ends with the data.
+            return [self.value(start & 15, kept, depth + 1) for _ in range(count)]
+        if kind == MAP:
+            count = self.varint()
+            kinds = self.byte() if count else 0
+            for _ in range(count):
+                self.value(kinds >> 4, {}, depth + 1)
+                self.value(kinds & 15, {}, depth + 1)
+            return None
+        if kind in (TRUE, FALSE, BYTE):
+            return self.byte()
+        if kind == DOUBLE:
+            return self.skip(8)
+        raise ValueError(f"its footer has a value of type {kind}, which there is not")
+
+    def byte(self) -> int:
+        """The next byte."""
+        found = self.data[self.at]
+        self.at += 1
+        return found
+
+    def skip(self, count: int) -> None:
+        """Pass over bytes."""
+        self.at += count
+
+    def varint(self) -> int:
+        """A number of 64 bits at most that is not negative."""
+        found = shift = 0
+        while True:
+            byte = self.byte()
+            found |= (byte & 127) << shift
+            if byte < 128:
+                return found
+            shift += 7
+            if shift > MOST_SHIFT:
+                raise ValueError("its footer has a number of more than 64 bits")
+
+    def number(self) -> int:
+        """A number whose lowest bit is its sign."""
+        found = self.varint()
+        return (found >> 1) ^ -(found & 1)
