@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -57,7 +58,7 @@ def test_the_table_and_the_files(good, tmp_path) -> None:
     ran = good("demo", "--folder", folder)
     header, *rows = ran.out.splitlines()[:4]
     assert header.split()[:2] == ["model", "scikit-learn"]
-    assert [row.partition(" (")[0] for row in rows] == [
+    assert [row.partition("  ")[0] for row in rows] == [
         "small gamma, even or odd",
         "default SVC(), ten digits",
         "the same, one row a call",
@@ -72,6 +73,30 @@ def test_the_table_and_the_files(good, tmp_path) -> None:
     }
     assert f"report: {folder / 'report.html'}" in ran.out
     assert ran.err.count("compiling") <= 1
+
+
+def result(name: str) -> demo.Result:
+    """A row of the table with numbers as wide as they get."""
+    return demo.Result(name, 3357, 1234.5, 0.0424, 0.0483, 0, 5391)
+
+
+@pytest.mark.usefixtures("small")
+def test_it_fits_into_a_terminal_as_it_opens(monkeypatch, capsys) -> None:
+    """80 columns: no word is cut off, and no name takes several lines."""
+    X, y = demo.digits().X, demo.digits().two_classes().y
+    form, sums = (kl.compile(SVC(gamma=gamma).fit(X, y), X) for gamma in (0.002, 1.0))
+    results = [result("small gamma, even or odd"), result("default SVC(), ten digits")]
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    demo._tell(results, form, sums)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert max(map(len, lines)) <= demo.TERMINAL_COLUMNS
+    assert "…" not in "".join(lines)
+    for one in results:
+        assert sum(f"{one.model} " in line and "0 of 5,391" in line for line in lines) == 1
+    told = demo._next_steps("kernelite-demo", None, ".venv/bin/kernelite").partition("try next")
+    assert max(map(len, told[0].splitlines())) <= demo.TERMINAL_COLUMNS
 
 
 @pytest.mark.usefixtures("small")
