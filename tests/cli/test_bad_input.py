@@ -183,3 +183,21 @@ def test_mistakes_are_named_with_their_cure(kernelite, toys, tmp_path) -> None:
     assert (ran.code, "`kernelite compile --allow-pickle`" in ran.err) == (1, True)
     ran = kernelite("predict", "--bogus", "a", "b", "c")
     assert (ran.code, "See `kernelite predict --help`." in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["absent.joblib", "absent.pkl", "folder.joblib"])
+def test_a_pickle_that_is_not_there_is_no_pickle(name, toys, kernelite, folder) -> None:
+    """Nobody is asked to trust a file that does not exist."""
+    (folder / "folder.joblib").mkdir()
+    path, problem = folder / name, "there is no such file"
+    if name.startswith("folder"):
+        problem = "this is a directory, expected a file"
+    for arguments in (
+        ["compile", path, "-o", folder / "new"],
+        ["compile", path, "-o", folder / "new", "--allow-pickle"],
+        ["predict", toys.path("test.svm"), path, folder / "new"],
+        ["inspect", path],
+        ["export", path, "-o", folder / "new.h"],
+    ):
+        ran = kernelite(*arguments)
+        assert (ran.code, ran.err) == (1, f"kernelite: error: {path}: {problem}\n")

@@ -218,13 +218,13 @@ def is_pickle(path: str) -> bool:
 
     Examples
     --------
-    >>> is_pickle("model.joblib")
-    True
+    >>> is_pickle("no/such.joblib")
+    False
     """
-    if path.lower().endswith(_PICKLED):
-        return True
     if not os.path.isfile(path):
         return False
+    if path.lower().endswith(_PICKLED):
+        return True
     with open_binary(path) as file:
         start = file.read(2)
     return len(start) == 2 and start[0] == 0x80 and start[1] <= 5
