@@ -6,6 +6,7 @@ import json
 import os
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -179,8 +180,45 @@ def test_rows_that_are_no_scene_give_no_raster(
 @pytest.mark.parametrize("content", [b"", b"II*\0 no raster", b"<VRTDataset/>"])
 def test_what_is_no_raster_is_refused_in_one_sentence(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "scene.tif").write_bytes(content)
-    with pytest.raises(FileFormatError, match=r"scene\.tif: "):
+    with pytest.raises(FileFormatError, match=r"scene\.tif: cannot be read \((?!scene)"):
         kl.predict_files(machine("text")[1], tmp_path / "scene.tif", tmp_path / "out.tif")
+    assert os.listdir(tmp_path) == ["scene.tif"]
+
+
+def test_a_scene_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match=r"scene\.tif: there is no such file$"):
+        kl.predict_files(machine("text")[1], tmp_path / "scene.tif", tmp_path / "out.tif")
+
+
+def test_a_full_disk_leaves_no_half_of_a_raster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = scene(tmp_path / "scene.tif"), tmp_path / "out.tif"
+    nothing = SimpleNamespace(free=100)
+    with monkeypatch.context() as patch:
+        patch.setattr(rasters, "disk_usage", lambda folder: nothing)
+        with pytest.raises(
+            InputError, match=r"cannot write `.*out\.tif`: No space left on device$"
+        ):
+            kl.predict_files(machine("numbers")[1], source, out)
+    assert os.listdir(tmp_path) == ["scene.tif"]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.95])
+def test_what_gdal_did_not_write_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    """Its threads write, and tell nobody where a disk was full."""
+    source, out = scene(tmp_path / "scene.tif"), tmp_path / "out.tif"
+    check = rasters._check_written
+
+    def cut_off(path: str, written: rasters.Written) -> None:
+        os.truncate(path, int(share * os.path.getsize(path)))
+        check(path, written)
+
+    monkeypatch.setattr(rasters, "_check_written", cut_off)
+    with pytest.raises(FileFormatError, match=r"out\.tif: cannot be written \("):
+        kl.predict_files(machine("numbers")[1], source, out)
     assert os.listdir(tmp_path) == ["scene.tif"]
 
 

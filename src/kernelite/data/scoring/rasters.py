@@ -7,12 +7,15 @@ the next one is read while this one is answered. A pixel that is no data in any 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from shutil import disk_usage
 from typing import Any, TypeAlias
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +36,7 @@ WIDEST_BLOCK = 1 << 13  # pixels of a tile's side that a window is cut to
 INTEGERS = ("uint8", "int16", "uint16", "int32", "uint32")  # types of labels, smallest first
 
 Window: TypeAlias = Any
+Written: TypeAlias = list[tuple[Window, int]]  # windows, and checksums of their bands
 
 
 def is_raster(path: str | os.PathLike[str]) -> bool:
@@ -88,17 +92,22 @@ def predict_raster(
         features = _features(model, scene, bands, source)
         out = _Bands.of(model, outputs)
         options = _profile(scene, out)
-        with (
-            atomic_write(destination, "wb") as file,
-            _naming(destination),
-            _rasterio().open(file.name, "w", **options) as target,
-        ):
-            out.describe(scene, target)
-            return _predict(model, scene, features, out, target)
+        with atomic_write(destination, "wb") as file, _naming(destination, "written"):
+            with _rasterio().open(file.name, "w", **options) as target:
+                out.describe(scene, target)
+                written: Written = []
+                found = _predict(model, scene, features, out, target, written)
+            _check_written(file.name, written)
+            return found
 
 
 def _predict(
-    model: CompiledModel, scene: Any, features: list[int], out: _Bands, target: Any
+    model: CompiledModel,
+    scene: Any,
+    features: list[int],
+    out: _Bands,
+    target: Any,
+    written: Written,
 ) -> tuple[int, Stats]:
     pixels, stats = 0, Stats()
     windows = _read(scene, features)
@@ -107,10 +116,27 @@ def _predict(
             columns, more = out.answers(model, rows)
             block = np.full((len(out.names), len(valid)), out.nodata, dtype=out.dtype)
             block[:, valid] = columns
+            _check_room(target.name, block.nbytes)
             target.write(block.reshape(-1, window.height, window.width), window=window)
+            written.append((window, crc32(block.data)))
             pixels, stats = pixels + len(rows), stats + more
             bar.advance(len(valid))
     return pixels, stats
+
+
+def _check_room(path: str, count: int) -> None:
+    """Raise what writing a file raises where less than `count` bytes are free."""
+    if disk_usage(os.path.dirname(path)).free < count:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _check_written(path: str, written: Written) -> None:
+    """Read all windows again: GDAL's threads write them, and tell nobody if they could not."""
+    library = _rasterio()
+    with _quiet(), library.open(path, driver="GTiff") as file:
+        for window, checksum in written:
+            if crc32(file.read(window=window).data) != checksum:
+                raise library.errors.RasterioIOError("what was written cannot be read back")
 
 
 # Reading ----------------------------------------------------------------------------------------
@@ -305,6 +331,7 @@ def _profile(scene: Any, out: _Bands) -> dict[str, Any]:
 def _rasterio() -> Any:
     try:
         import rasterio
+        import rasterio.errors
         import rasterio.windows
     except ImportError:
         raise missing_extra("rasters need rasterio", "rasterio", "raster") from None
@@ -315,6 +342,8 @@ def _rasterio() -> Any:
 def _opened(path: str) -> Iterator[Any]:
     """A scene; GDAL may open nothing but what a GeoTIFF is: other drivers follow addresses."""
     library = _rasterio()
+    if not os.path.exists(path):
+        raise FileFormatError(path, "there is no such file")
     with _naming(path), _quiet(), library.open(path, driver="GTiff") as scene:
         if "complex" in scene.dtypes[0]:
             raise FileFormatError(path, "its bands are complex numbers, which no model takes")
@@ -334,12 +363,14 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
-    """Turn what GDAL says into one sentence about a file."""
+def _naming(path: str, done: str = "read") -> Iterator[None]:
+    """Turn what GDAL says into one sentence about a file, which cannot be `done`."""
     from rasterio.errors import RasterioError
 
     try:
         yield
     except RasterioError as error:
         said = str(error.__cause__ or error).strip().splitlines()[0]
-        raise FileFormatError(path, said.removeprefix(f"{path}: ").rstrip(".")) from None
+        for name in (path, os.path.basename(path)):
+            said = said.removeprefix(f"{name}: ")
+        raise FileFormatError(path, f"cannot be {done} ({said.rstrip('.')})") from None
