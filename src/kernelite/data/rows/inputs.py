@@ -7,6 +7,7 @@ of the expected width, never the caller's own memory modified.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeGuard
 
@@ -264,6 +265,7 @@ def some_rows(X: Any, most: int) -> Any:
     return X.take(chosen) if hasattr(X, "take") else X[chosen]
 
 
+NUMPYS_TEXT = re.compile(r"np\.(?:str|bytes)_\((.*)\)")  # as NumPy's messages quote a text
 NUMBERS_PER_BLOCK = 1 << 20  # 8 MB of doubles
 
 
@@ -369,7 +371,9 @@ def _dense(X: Any, name: str, *, named: bool = False) -> FloatArray:
         return _doubles(array)
     except (TypeError, ValueError, OverflowError) as error:
         kind = InputTypeError if isinstance(error, TypeError) else InputError
-        raise kind(f"`{name}` must hold numbers, got dtype {array.dtype} ({error}).") from None
+        what = "text" if array.dtype.kind in "SU" else f"dtype {array.dtype}"
+        reason = NUMPYS_TEXT.sub(r"\1", str(error))
+        raise kind(f"`{name}` must hold numbers, got {what} ({reason}).") from None
 
 
 def _check_pointers(X: Any, name: str) -> None:
