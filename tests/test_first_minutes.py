@@ -56,6 +56,16 @@ def test_sentences_that_misled_are_gone() -> None:
         assert not [old for old in OLD_SENTENCES if old.casefold() in text], path
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/start/install.md"])
+def test_who_installs_from_a_checkout_gets_compiled_loops(page: str) -> None:
+    """A first command without numba would leave NumPy alone, several times slower."""
+    text = (Path(__file__).parents[1] / page).read_text(encoding="utf-8")
+    installed, _, rest = text.partition("pip install '.[jit,sklearn]'")
+    assert rest
+    assert "pip install" not in installed
+    assert "kernelite warm-up" in rest[:100]
+
+
 def test_every_error_can_be_had_from_the_top() -> None:
     kinds = {name for name in errors.__all__ if isinstance(getattr(errors, name), type)}
     assert len(kinds) > 3

@@ -283,7 +283,8 @@ class Tiles:
         """Laid out for p players; centers may be off by `moves`, relatively."""
         if not jit_available():
             raise UnsupportedModelError(
-                "Shapley values need numba, which is missing or switched off."
+                "Shapley values need compiled kernels, and there are none: see `kernelite warm-up "
+                "--help`."
             )
         n, d = term.centers.shape
         tiles = max(1, -(-n // TILE_CENTERS))

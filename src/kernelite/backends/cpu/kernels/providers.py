@@ -198,7 +198,7 @@ def provider() -> _Library | _Numba | None:
         if reason is None:
             return _Numba()
         reason = f"no library of kernels fits this machine, and {reason}"
-    message = f"{reason}; prediction runs on BLAS alone. See `kernelite warm-up --help`."
+    message = f"{reason}; predicting takes several times longer. See `kernelite warm-up --help`."
     warnings.warn(JitWarning(message), stacklevel=3)
     return None
 
