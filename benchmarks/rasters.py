@@ -3,7 +3,7 @@
     python -m benchmarks.rasters [--side 10980] [--bands 10] [--results DIR]
 
 The scene is as large as one tile of Sentinel-2: smooth fields with noise, of which one corner is no
-data. A default SVC on scaled bands of six classes is compiled, labels are compared with
+data. A default SVC on scaled bands, of up to six classes, is compiled, labels are compared with
 scikit-learn's on some pixels, then the whole file is predicted. Results: results/rasters.json.
 """
 

@@ -1,4 +1,4 @@
-"""The figures of docs/project/reliability.md, from the recorded runs."""
+"""Figures of docs/project/reliability.md and of the guide's advice to servers, as recorded."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import Any
 from benchmarks import results
 from tests.reliability.runs import runs
 
-__all__ = ["PAGE", "page_with"]
+__all__ = ["PAGES", "advice_with", "page_with"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "project" / "reliability.md"
+DOCS = Path(__file__).parents[2] / "docs"
 START, END = "<!-- runs: python -m tests.reliability -->\n", "<!-- end of runs -->\n"
 NOT_YET = "not recorded yet"
+ADVISED = {"exact": "two classes", "exact, six classes": "six classes"}
 
 
 def page_with(text: str, kept: dict[str, list[dict[str, Any]]], load: Any = None) -> str:
     """The page with its figures made anew."""
-    before, rest = text.split(START)
-    _, after = rest.split(END)
     latest = {kind: records[-1] for kind, records in kept.items()}
     lines = ["", "| run | date, version | what was done | what came out |", "|---|---|---|---|"]
     for kind, (title, words) in ROWS.items():
@@ -26,12 +25,33 @@ def page_with(text: str, kept: dict[str, list[dict[str, Any]]], load: Any = None
         stamp = NOT_YET if one is None else f"{one['date']}, {one['version']}"
         done, found = ("", "") if one is None else words(one)
         lines.append(f"| {title} | {stamp} | {done} | {found} |")
-    return before + START + "\n".join([*lines, "", *_latencies(load)]) + END + after
+    return _between_marks(text, [*lines, "", *_latencies(load)])
 
 
-def current(text: str) -> str:
-    """The page as it should be now."""
-    return page_with(text, runs(), results.load("load"))
+def advice_with(text: str, load: Any) -> str:
+    """The guide with its reason for processes made anew."""
+    lines = [
+        "",
+        f"One row a call, eight callers on {load['machine']['cores']} cores, all support vectors "
+        "summed (`python -m benchmarks load`):",
+        "",
+        "| model | callers | half of the calls within | 99% | 99.9% | all |",
+        "|---|---|--:|--:|--:|--:|",
+    ]
+    for name, said in ADVISED.items():
+        plan = load["content"]["plans"][name]
+        for callers in ("8", "8 processes"):
+            one = plan["threads"][callers]
+            model = f"{said}, {plan['support_vectors']:,} support vectors"
+            cells = [_time_of(one[figure]) for figure in ("p50", "p99", "p99.9", "worst")]
+            threads = callers if callers.endswith("processes") else f"{callers} threads"
+            lines.append(f"| {model} | {threads} | {' | '.join(cells)} |")
+    return _between_marks(text, [*lines, ""])
+
+
+def _between_marks(text: str, lines: list[str]) -> str:
+    before, rest = text.split(START)
+    return before + START + "\n".join([*lines, ""]) + END + rest.split(END)[1]
 
 
 def _fuzz(one: dict[str, Any]) -> tuple[str, str]:
@@ -103,7 +123,7 @@ def _latencies(load: Any) -> list[str]:
             cells = [f"{one[figure] or 0:,.0f}" for figure in figures]
             shares = f"{one['slow_preempted']:.0%}, {one['slow_waited']:.0%}"
             lines.append(f"| {name} | {threads} | {' | '.join(cells)} | {shares} |")
-    return [*lines, "", *_reasons(plans["exact"]["threads"], load["content"], machine["cores"]), ""]
+    return [*lines, "", *_reasons(plans["exact"]["threads"], load["content"], machine["cores"])]
 
 
 def _reasons(exact: dict[str, Any], content: dict[str, Any], cores: int) -> list[str]:
@@ -128,13 +148,26 @@ def _reasons(exact: dict[str, Any], content: dict[str, Any], cores: int) -> list
     )
     return [
         *lines,
-        f"From 8 threads on {cores} cores p99 and p99.9 are {_milliseconds(eight)}; "
+        f"From 8 threads on {cores} cores p99 and p99.9 are {_slow(eight)}; "
         f"{eight['slow_waited']:.0%} of the slow calls waited. {reason}",
-        f"From 8 processes, which share no interpreter, they are {_milliseconds(apart)}; from 8 "
+        f"From 8 processes, which share no interpreter, they are {_slow(apart)}; from 8 "
         f"threads with a switch interval of {1e3 * short:g} ms instead of {1e3 * usual:g} ms, "
-        f"{_milliseconds(shorter)}, so that interval {'is' if helps else 'is not'} the reason.",
+        f"{_slow(shorter)}, so that interval {'is' if helps else 'is not'} the reason.",
     ]
 
 
-def _milliseconds(one: dict[str, Any]) -> str:
-    return f"{one['p99'] / 1e3:.1f} and {one['p99.9'] / 1e3:.0f} ms"
+def _slow(one: dict[str, Any]) -> str:
+    return f"{_time_of(one['p99'])} and {_time_of(one['p99.9'])}"
+
+
+def _time_of(microseconds: float) -> str:
+    if microseconds < 1e3:
+        return f"{microseconds:.0f} µs"
+    return f"{microseconds / 1e3:.{0 if microseconds >= 1e4 else 1}f} ms"
+
+
+PAGES = {
+    DOCS / "project" / "reliability.md": lambda text: page_with(text, runs(), results.load("load")),
+    DOCS / "guide" / "serving.md": lambda text: advice_with(text, results.load("load")),
+}
+"""Page -> what makes it as it should be now."""
