@@ -242,7 +242,10 @@ class Predicting(ScikitLearnContract):
         on_invalid: OnInvalid | None = None,
         beyond: FloatArray | None = None,
     ) -> FloatArray:
-        """The expansion's raw outputs, shape (m, k), settled as for `predict`."""
+        """The raw sums behind the answers, shape (m, k), settled as for `predict`.
+
+        One-vs-one has one for each pair of classes. Exports call them `scores` too.
+        """
         return answer(self, X, lambda scores: scores, self._for_scores, on_invalid, beyond)[0]
 
     def _from_moments(self, X: RowsLike, method: Literal["predict", "predict_proba"]) -> Any:

@@ -100,7 +100,10 @@ def of_program(fast: Any, rows: np.ndarray, folder: Path) -> dict[str, np.ndarra
     likely = "predict_proba" in fast.head.offers
     header = to_c(fast, name="m", probabilities=likely)
     (folder / "m.h").write_text(header)
-    assert "void m_score(const double *x, double *scores)" in header
+    said = "void m_score(const double *x, double *scores)  m_OUTPUTS raw sums of a row x"
+    assert said in header
+    pairs = f"{said}\n       as scores(X) in Python; one-vs-one has one for each pair of classes"
+    assert (pairs in header) == ("m_label(" in header)
     more = "double p[m_PROBABILITIES];" if likely else ""
     ask = "m_probability(x, p); print(p, m_PROBABILITIES);" if likely else ""
     (folder / "m.c").write_text(PROGRAM.replace("MORE", more).replace("PRINT", ask))

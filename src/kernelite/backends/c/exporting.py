@@ -288,7 +288,9 @@ def _functions(source: Source) -> list[str]:
     """What the header defines, as its first comment lists it."""
     w, decided = source.w, source.selection.decided
     row, label = "const REAL *x", _spaced(source.labels.c_type)
-    lines = [f"void NAME_score({row}, REAL *scores)  NAME_OUTPUTS raw scores of a row x"]
+    lines = [f"void NAME_score({row}, REAL *scores)  NAME_OUTPUTS raw sums of a row x"]
+    if source.labelled:
+        lines.append("  as scores(X) in Python; one-vs-one has one for each pair of classes")
     if source.selection.head.kind == "density":
         lines = []  # its sums are taken in logarithms
     if source.labelled:
