@@ -121,6 +121,21 @@ def test_pictures_take_the_pages_colours() -> None:
     assert "DejaVu" not in page
 
 
+@pytest.mark.parametrize("name", [name for name, pictures in REPORTED.items() if pictures])
+def test_labels_of_axes_lie_inside_their_pictures(name: str) -> None:
+    """Also where the numbers beside them are long, as small errors are."""
+    for drawn in re.findall(r"<svg.*?</svg>", reported(name), re.DOTALL):
+        _, _, _, height = map(float, re.search(r'viewBox="([^"]+)"', drawn)[1].split())
+        labels = re.findall(r'<text style="font-size: ([\d.]+)px;([^>]*)>([^<]+)<', drawn)
+        assert labels
+        for size, where, text in labels:
+            turned = re.search(r"rotate\(-90 ([-\d.]+) ([-\d.]+)\)", where)
+            if turned:  # a letter is about half as wide as high
+                half = 0.25 * float(size) * len(text)
+                assert float(turned[1]) >= 0.7 * float(size), text
+                assert half <= float(turned[2]) <= height - half, text
+
+
 def test_users_text_is_escaped() -> None:
     model = certified_with(ClassifierHead(np.array([NASTY, "b</table>", "c"])))
     origin = replace(model.origin, description=NASTY, feature_names=(NASTY, "b", "c", "d"))

@@ -67,7 +67,7 @@ def residuals(measured: Measured) -> str:
         axes.axhline(0.0, color=MUTED, linewidth=0.8, zorder=1)
         _scatter(axes, x, y, tier, named=True)
         axes.set_xlabel("exact score")
-        axes.set_ylabel("score of the form − exact score")
+        axes.set_ylabel("the form's score − exact score")
         low, high = axes.get_ylim()
         axes.set_ylim(low, high + 0.4 * (high - low))  # room for the legend
         axes.legend(loc="upper left", handletextpad=0.3)
@@ -220,12 +220,11 @@ def _drawn(draw: Callable[[Any], None], name: str, label: str, columns: int = 1)
         raise missing_extra(*NEEDS) from None
     stream = io.StringIO()
     with matplotlib.rc_context(FIGURE_STYLE):
-        figure = Figure(figsize=FIGURE_INCHES)
+        figure = Figure(figsize=FIGURE_INCHES, layout="constrained")
         axes = figure.subplots(1, columns)
         for one in np.atleast_1d(axes):
             one.grid(color=FAINT, linewidth=0.5)
         draw(axes)
-        figure.subplots_adjust(left=0.16, right=0.98, top=0.97, bottom=0.16, wspace=0.5)
         figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
     return _themed(stream.getvalue(), name, label)
 
