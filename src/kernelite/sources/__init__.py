@@ -58,7 +58,8 @@ READERS: dict[str, str] = {
 }
 """Top-level package and class name -> "module:function" of the reader.
 
-A reader takes the model and the class name that matched, and returns a `Machine`.
+A reader takes a fitted model and the class name that matched, by which messages call it (the
+model's own class may be a subclass), and returns a `Machine`, or raises an `UnsupportedModelError`.
 """
 
 # Models that are known and cannot be served, each with the reason.

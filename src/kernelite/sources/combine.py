@@ -292,7 +292,10 @@ def offered_methods(model: Any, *without: str) -> tuple[str, ...]:
 
 def width_of(model: Any, machines: Sequence[Machine]) -> int | None:
     """The width of the rows that an ensemble takes; None for text."""
-    for width in (getattr(model, "n_features_in_", None), *(_width(s) for s in machines)):
+    for width in (
+        getattr(model, "n_features_in_", None),
+        *(getattr(one, "n_features", None) for one in machines),
+    ):
         if width is not None:
             return int(width)
     return None
@@ -317,7 +320,3 @@ def assembled(
         n_features=width_of(model, machines),
         feature_names=names,
     )
-
-
-def _width(machine: Machine) -> int | None:
-    return getattr(machine, "n_features", None)

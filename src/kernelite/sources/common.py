@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray, is_sparse
 from kernelite.machine.exactly import (
     accurate_product,
     fraction,
     gap,
+    nearest,
     nearest_all,
     relative_gap,
     two_words,
@@ -45,6 +46,7 @@ __all__ = [
     "feature_names",
     "fold_linear",
     "named_kernel",
+    "numbers",
     "other_kernel",
     "pairwise_coefficients",
     "polynomial",
@@ -63,7 +65,13 @@ class NamedKernel:
 
     kernel: Kernel
     gamma_error: float = 0.0
-    """Relative, where gamma is the default, 1 / d."""
+    """Relative, where gamma is no double, as the default 1 / d of most d is none."""
+
+    @classmethod
+    def gaussian(cls, meant: Fraction) -> NamedKernel:
+        """exp(-meant |x - z|^2)."""
+        gamma = nearest(meant)
+        return cls(Gaussian(gamma), relative_gap(gamma, meant))
 
     def expansion(self, centers: Any, coefficients: Any, intercept: Any) -> KernelExpansion:
         """The expansion with this kernel."""
@@ -77,6 +85,11 @@ def require_fitted(model: Any, attribute: str, type_name: str) -> None:
         raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
 
 
+def numbers(array: Any) -> FloatArray:
+    """An estimator's array as doubles; some keep sparse ones."""
+    return np.asarray(array.toarray() if is_sparse(array) else array, dtype=np.float64)
+
+
 def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
     """The kernel of an estimator that names it, with scikit-learn's defaults filled in.
 
@@ -84,7 +97,8 @@ def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
     ----------
     model : estimator
         With `kernel`, `gamma`, `degree` and `coef0`; None stands for the default of
-        `sklearn.metrics.pairwise`: 1 / d, 3 and 1.
+        `sklearn.metrics.pairwise`: 1 / d, 3 and 1. Some keep what gamma came to when they were
+        fitted: SVMs as `_gamma`, others as `gamma_`.
     type_name : str
         What messages call it.
     n_features : int
@@ -108,10 +122,9 @@ def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
         return NamedKernel(CosineKernel())
     if name == "additive_chi2":
         return NamedKernel(AdditiveChiSquared())
+    gamma = getattr(model, "_gamma", getattr(model, "gamma_", model.gamma))
     if name == "chi2":  # whose own default is 1
-        gamma = getattr(model, "gamma_", model.gamma)
         return NamedKernel(ChiSquared(1.0 if gamma is None else float(gamma)))
-    gamma = getattr(model, "gamma_", model.gamma)
     error = relative_gap(1.0 / n_features, Fraction(1, n_features)) if gamma is None else 0.0
     gamma = 1.0 / n_features if gamma is None else float(gamma)
     if name == "rbf":

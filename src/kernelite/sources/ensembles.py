@@ -8,7 +8,6 @@ however many they were.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -61,15 +60,6 @@ __all__ = [
 def read_bagging(model: Any, type_name: str, /) -> Machine:
     """Read a fitted BaggingClassifier or BaggingRegressor, feature subsets included.
 
-    Parameters
-    ----------
-    model : estimator
-    type_name : str
-
-    Returns
-    -------
-    Machine
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -81,37 +71,17 @@ def read_bagging(model: Any, type_name: str, /) -> Machine:
     'scikit-learn BaggingClassifier of 4 machines, ... support vectors, gamma 0.1'
     """
     require_fitted(model, "estimators_", type_name)
-    estimators = list(model.estimators_)
     width = int(model.n_features_in_)
-    machines = [
-        _on_features(machine, features, width)
-        for machine, features in zip(
-            read_members(estimators, type_name), model.estimators_features_
-        )
-    ]
+    read = read_members(model.estimators_, type_name)
+    machines = [_on_features(one, at, width) for one, at in zip(read, model.estimators_features_)]
     if machines[0].head.kind == "regressor":
-        return _mean(model, type_name, estimators, machines, None)
-    soft = all(hasattr(estimator, "predict_proba") for estimator in estimators)
-    numbers = np.arange(len(model.classes_))  # machines are fitted on the indices of labels
-    places = [places_of(estimator, numbers) for estimator in estimators]
-    # Machines that miss a class have decision values of another shape; scikit-learn then fails.
-    without = () if all(place is None for place in places) else ("decision_function",)
-    members, methods = members_of(estimators, machines, places), offered_methods(model, *without)
-    head = VotingHead(np.asarray(model.classes_), members, soft, methods)
-    return assembled(model, type_name, machines, head)
+        return _mean(model, type_name, machines)
+    soft = all(hasattr(estimator, "predict_proba") for estimator in model.estimators_)
+    return _votes(model, type_name, machines, soft)
 
 
 def read_voting(model: Any, type_name: str, /) -> Machine:
     """Read a fitted VotingClassifier (hard or soft) or VotingRegressor.
-
-    Parameters
-    ----------
-    model : estimator
-    type_name : str
-
-    Returns
-    -------
-    Machine
 
     Examples
     --------
@@ -123,19 +93,14 @@ def read_voting(model: Any, type_name: str, /) -> Machine:
     (3, 1)
     """
     require_fitted(model, "estimators_", type_name)
-    estimators = list(model.estimators_)
-    machines = read_members(estimators, type_name)
+    machines = read_members(model.estimators_, type_name)
     given = model._weights_not_none
     weights = None if given is None else np.asarray(given, dtype=np.float64)
     if machines[0].head.kind == "regressor":
-        return _mean(model, type_name, estimators, machines, weights)
-    numbers = np.arange(len(model.classes_))
-    places = [places_of(estimator, numbers) for estimator in estimators]
+        return _mean(model, type_name, machines, weights)
     soft = model.voting == "soft"
     without = ("transform",) if soft and not model.flatten_transform else ()
-    members, methods = members_of(estimators, machines, places), offered_methods(model, *without)
-    head = VotingHead(np.asarray(model.classes_), members, soft, methods, weights)
-    return assembled(model, type_name, machines, head)
+    return _votes(model, type_name, machines, soft, weights, without)
 
 
 def _on_features(machine: Machine, features: Any, width: int) -> Machine:
@@ -146,12 +111,31 @@ def _on_features(machine: Machine, features: Any, width: int) -> Machine:
     return with_step(Selection(chosen, width), machine)
 
 
+def _votes(
+    model: Any,
+    type_name: str,
+    machines: list[Machine],
+    soft: bool,
+    weights: NDArray[np.float64] | None = None,
+    without: tuple[str, ...] = (),
+) -> Machine:
+    """Classifiers that vote; they are fitted on the indices of labels."""
+    numbers = np.arange(len(model.classes_))
+    places = [places_of(estimator, numbers) for estimator in model.estimators_]
+    if any(place is not None for place in places):
+        # Machines that miss a class have decision values of another shape; scikit-learn then fails.
+        without = (*without, "decision_function")
+    members = members_of(model.estimators_, machines, places)
+    methods = offered_methods(model, *without)
+    head = VotingHead(np.asarray(model.classes_), members, soft, methods, weights)
+    return assembled(model, type_name, machines, head)
+
+
 def _mean(
     model: Any,
     type_name: str,
-    estimators: Sequence[Any],
     machines: list[Machine],
-    weights: NDArray[np.float64] | None,
+    weights: NDArray[np.float64] | None = None,
 ) -> Machine:
     outputs = machines[0].expansion.n_outputs
     if all(machine.head.scores_are_values for machine in machines):
@@ -164,9 +148,8 @@ def _mean(
         same = [np.arange(outputs) for _ in machines]
         head = RegressorHead(outputs, value_shape=machines[0].head.value_shape)
         return assembled(model, type_name, scaled, head, same)
-    return assembled(
-        model, type_name, machines, MeanHead(members_of(estimators, machines), weights)
-    )
+    mean = MeanHead(members_of(model.estimators_, machines), weights)
+    return assembled(model, type_name, machines, mean)
 
 
 # scikit-learn's OneVsRestClassifier, OneVsOneClassifier and OutputCodeClassifier.
@@ -178,15 +161,6 @@ FIRST_WINS_SINCE = (1, 8)
 
 def read_one_vs_rest(model: Any, type_name: str = "OneVsRestClassifier", /) -> Machine:
     """Read a fitted OneVsRestClassifier, multilabel or not.
-
-    Parameters
-    ----------
-    model : OneVsRestClassifier
-    type_name : str
-
-    Returns
-    -------
-    Machine
 
     Examples
     --------
@@ -215,15 +189,6 @@ def read_one_vs_rest(model: Any, type_name: str = "OneVsRestClassifier", /) -> M
 def read_one_vs_one(model: Any, type_name: str = "OneVsOneClassifier", /) -> Machine:
     """Read a fitted OneVsOneClassifier of binary classifiers.
 
-    Parameters
-    ----------
-    model : OneVsOneClassifier
-    type_name : str
-
-    Returns
-    -------
-    Machine
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -243,15 +208,6 @@ def read_one_vs_one(model: Any, type_name: str = "OneVsOneClassifier", /) -> Mac
 
 def read_output_code(model: Any, type_name: str = "OutputCodeClassifier", /) -> Machine:
     """Read a fitted OutputCodeClassifier.
-
-    Parameters
-    ----------
-    model : OutputCodeClassifier
-    type_name : str
-
-    Returns
-    -------
-    Machine
 
     Examples
     --------
@@ -303,15 +259,6 @@ def first_wins() -> bool:
 def read_multi_output(model: Any, type_name: str, /) -> Machine:
     """Read a fitted MultiOutputClassifier or MultiOutputRegressor.
 
-    Parameters
-    ----------
-    model : estimator
-    type_name : str
-
-    Returns
-    -------
-    Machine
-
     Examples
     --------
     >>> from sklearn.multioutput import MultiOutputRegressor
@@ -343,15 +290,6 @@ def _is_plain(machine: Machine) -> bool:
 
 def read_calibrated(model: Any, type_name: str = "CalibratedClassifierCV", /) -> Machine:
     """Read a fitted CalibratedClassifierCV of machines that can be read.
-
-    Parameters
-    ----------
-    model : CalibratedClassifierCV
-    type_name : str
-
-    Returns
-    -------
-    Machine
 
     Examples
     --------

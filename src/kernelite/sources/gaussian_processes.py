@@ -41,16 +41,7 @@ __all__ = ["read_classifier", "read_exact_gp", "read_regressor"]
 def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -> Machine:
     """Read a fitted GaussianProcessRegressor.
 
-    Parameters
-    ----------
-    model : estimator
-        Its kernel: see `kernelite.sources.kernel_trees`.
-    type_name : str
-        What messages call it.
-
-    Returns
-    -------
-    Machine
+    `kernelite.sources.kernel_trees` says which kernels it may have.
 
     Examples
     --------
@@ -85,16 +76,6 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
 
 def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /) -> Machine:
     """Read a fitted GaussianProcessClassifier, of two classes or more.
-
-    Parameters
-    ----------
-    model : estimator
-    type_name : str
-        What messages call it.
-
-    Returns
-    -------
-    Machine
 
     Examples
     --------
@@ -208,17 +189,8 @@ CLOSE = 1e-3  # of the prior's size: models may be in single precision
 def read_exact_gp(model: Any, type_name: str = "ExactGP", /) -> Machine:
     """Read a trained ExactGP with one output.
 
-    Parameters
-    ----------
-    model : gpytorch.models.ExactGP
-        With a ZeroMean or ConstantMean, and sums and products of ScaleKernel, RBFKernel,
-        MaternKernel, RQKernel and LinearKernel.
-    type_name : str
-        What messages call it.
-
-    Returns
-    -------
-    Machine
+    Its mean must be a ZeroMean or ConstantMean, its kernel made of sums and products of
+    ScaleKernel, RBFKernel, MaternKernel, RQKernel and LinearKernel.
     """
     inputs, targets = model.train_inputs, model.train_targets
     if inputs is None or targets is None:

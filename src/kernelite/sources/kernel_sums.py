@@ -118,12 +118,10 @@ def kernel_machine(
             gamma=scaling.error,
             centers=0.0 if scaling.input_map is None else UNIT,
         )
-        # What is constant is added once, by the first.
-        constants = [Fraction(0)] * k if machines else weights.constants(kernel)
-        expansion = scaled_outputs(expansion, weights.scales, constants)
-        if kernel.constant_error and not machines:
-            lost = [nearest(abs(total)) * kernel.constant_error for total in weights.scaled_sums]
-            expansion = expansion.rounded(intercept=lost)
+        if machines:  # what is constant is added once, by the first
+            expansion = scaled_outputs(expansion, weights.scales, [Fraction(0)] * k)
+        else:
+            expansion = _with_constants(expansion, kernel, weights)
         own = Preparation.of(scaling.input_map)
         machines.append(sklearn_machine(model, type_name, expansion, head, preparation=own, **more))
     first = machines[0]
@@ -148,7 +146,14 @@ def _tree_expansion(kernel: KernelTree, rows: FloatArray, weights: DualWeights) 
         alphas, units = kernel.amplitude * alphas, units + 1.0
     units += kernel.units
     made = KernelExpansion(rows, alphas, np.zeros(k), kernel=kernel.kernel).rounded(units=units)
-    made = scaled_outputs(made, weights.scales, weights.constants(kernel))
+    return _with_constants(made, kernel, weights)
+
+
+def _with_constants(
+    expansion: KernelExpansion, kernel: KernelTree, weights: DualWeights
+) -> KernelExpansion:
+    """Scaled as the weights are, with all that is constant in the intercept."""
+    made = scaled_outputs(expansion, weights.scales, weights.constants(kernel))
     if not kernel.constant_error:
         return made
     lost = [nearest(abs(total)) * kernel.constant_error for total in weights.scaled_sums]

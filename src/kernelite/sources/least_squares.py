@@ -18,12 +18,12 @@ import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.exactly import UNIT, fraction, nearest, relative_gap
-from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.exactly import UNIT, fraction
 from kernelite.machine.heads import ClassifierHead, Head, RegressorHead
+from kernelite.machine.kernels import Gaussian
 from kernelite.machine.machine import Machine, describe
 from kernelite.machine.preparation import Preparation
-from kernelite.sources.common import scaled_outputs
+from kernelite.sources.common import NamedKernel, scaled_outputs
 from kernelite.support.errors import InputError
 
 __all__ = ["from_lssvmlab", "from_shogun", "least_squares_svm"]
@@ -31,13 +31,14 @@ __all__ = ["from_lssvmlab", "from_shogun", "least_squares_svm"]
 Kind: TypeAlias = Literal["regression", "classification"]
 LSSVMLAB = {"guide": (1.0, 1.0), "1.7": (2.0, 1.0 / math.sqrt(2.0 * math.pi)), "1.8": (2.0, 1.0)}
 """What sig2 and the kernel are multiplied with, by version of LS-SVMlab."""
+MOST_EQUATIONS = 500  # of training, that are checked
 
 
 def least_squares_svm(
     centers: Any,
     alphas: Any,
     bias: Any,
-    gamma: float,
+    gamma: float | Fraction,
     *,
     kind: Kind = "regression",
     targets: Any = None,
@@ -55,7 +56,8 @@ def least_squares_svm(
     alphas : array-like of shape (n,) or (n, k)
         Support values; columns for several regression outputs.
     bias : float or array-like of shape (k,)
-    gamma : float
+    gamma : float or Fraction
+        A fraction is rounded, and what that loses is told.
     kind : {"regression", "classification"}
     targets : array-like of shape (n,), optional
         For support values as in Suykens and Vandewalle's classifier, f = sum_i alpha_i y_i K + b:
@@ -97,7 +99,11 @@ def least_squares_svm(
         if y.shape != coefficients.shape[:1] or not np.isin(y, (-1.0, 1.0)).all():
             raise InputError("`targets` must hold -1 or 1, one to each of `alphas`.")
         coefficients = (coefficients.T * y).T
-    expansion = KernelExpansion(centers, coefficients, np.atleast_1d(bias), gamma=gamma)
+    if isinstance(gamma, Fraction):
+        kernel = NamedKernel.gaussian(gamma)
+    else:
+        kernel = NamedKernel(Gaussian(gamma))
+    expansion = kernel.expansion(centers, coefficients, np.atleast_1d(bias))
     k = expansion.n_outputs
     if kind == "regression":
         head: Head = RegressorHead(k)
@@ -171,13 +177,13 @@ def from_lssvmlab(
         X,
         amplitude * alphas,
         float(np.ravel(b)[0]),
-        nearest(meant),
+        meant,
         kind="classification" if classifier else "regression",
         zero_is_first=True,  # LS-SVMlab: 2 (Y > 0) - 1
         input_map=_standardised(x_mean, x_std, X.shape[1]),
         name=f"LS-SVMlab {'classifier' if classifier else 'function estimation'}",
     )
-    expansion = machine.single.rounded(gamma=relative_gap(nearest(meant), meant))
+    expansion = machine.single
     if amplitude != 1.0:  # pi, its root, the quotient and the product are rounded
         lost = 5.0 * UNIT * np.abs(expansion.coefficients).sum(axis=0)
         expansion = expansion.rounded(coefficients=lost)
@@ -213,19 +219,15 @@ def from_shogun(
     >>> machine.expansion.gamma, machine.head.predict(machine.expansion.scores([[0.0]]))
     (0.25, array([1]))
     """
-    meant = 1 / fraction(width, "width", positive=True)
-    gamma = nearest(meant)
-    machine = least_squares_svm(vectors, alphas, bias, gamma, kind=kind, name=f"SHOGUN {kind}")
-    return replace(machine, expansion=machine.single.rounded(gamma=relative_gap(gamma, meant)))
+    gamma = 1 / fraction(width, "width", positive=True)
+    return least_squares_svm(vectors, alphas, bias, gamma, kind=kind, name=f"SHOGUN {kind}")
 
 
 def _check_equations(
     X: FloatArray, alphas: FloatArray, b: Any, sig2: float, version: str, y: FloatArray, gam: float
 ) -> None:
     """Refuse a version whose kernel does not satisfy the equations of training."""
-    squares = ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=-1) if len(X) <= 500 else None
-    if squares is None:  # a sample of the equations will do
-        squares = ((X[:500, None, :] - X[None, :, :]) ** 2).sum(axis=-1)
+    squares = ((X[:MOST_EQUATIONS, None, :] - X[None, :, :]) ** 2).sum(axis=-1)
     rows = len(squares)
     residuals = {}
     for name, (times, amplitude) in LSSVMLAB.items():

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TypeVar
 
 import numpy as np
@@ -28,9 +29,8 @@ from kernelite.data.tables.parsing import (
 )
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
-from kernelite.machine.kernels import Gaussian, PolynomialKernel, SigmoidKernel
 from kernelite.machine.machine import Machine, describe
-from kernelite.sources.common import NamedKernel, pairwise_coefficients, polynomial
+from kernelite.sources.common import NamedKernel, named_kernel, pairwise_coefficients
 from kernelite.sources.libsvm_vectors import Vectors, read_vectors
 from kernelite.support.errors import FileFormatError, UnsupportedModelError
 
@@ -156,15 +156,10 @@ def _expansion(header: Header, vectors: Vectors) -> KernelExpansion:
 
 
 def _kernel(header: Header) -> NamedKernel:
-    if header.kernel_type == "linear":
-        return NamedKernel(PolynomialKernel(1))
-    assert header.gamma is not None  # the header's checks saw to it
-    if header.kernel_type == "sigmoid":
-        return NamedKernel(SigmoidKernel(header.gamma, header.coef0))
-    if header.kernel_type == "polynomial":
-        assert header.degree is not None
-        return polynomial(header.degree, header.gamma, header.coef0, "LIBSVM model")
-    return NamedKernel(Gaussian(header.gamma))
+    named = SimpleNamespace(
+        kernel=header.kernel_type, gamma=header.gamma, degree=header.degree, coef0=header.coef0
+    )
+    return named_kernel(named, "LIBSVM model", 1)  # the header's checks saw to gamma
 
 
 def _head(header: Header) -> Head:

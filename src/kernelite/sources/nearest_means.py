@@ -215,16 +215,6 @@ def read_tslearn_kmeans(model: Any, type_name: str = "KernelKMeans", /) -> Machi
     """Read a fitted KernelKMeans of tslearn with kernel "rbf".
 
     It answers for rows of the flattened series, shape (m, length * dimensions).
-
-    Parameters
-    ----------
-    model : tslearn.clustering.KernelKMeans
-    type_name : str
-        What messages call it.
-
-    Returns
-    -------
-    Machine
     """
     require_fitted(model, "_X_fit", type_name)
     if model.kernel != "rbf":

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.exactly import UNIT, fraction, nearest, relative_gap
+from kernelite.machine.exactly import UNIT, fraction
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import DensityHead, RegressorHead
 from kernelite.machine.kernels import (
@@ -24,6 +24,7 @@ from kernelite.machine.machine import Machine, describe
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import Preparation
 from kernelite.machine.preparation.projection import Projection
+from kernelite.sources.common import NamedKernel
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["read_gaussian_kde", "read_rbf_interpolator"]
@@ -39,16 +40,6 @@ __all__ = ["read_gaussian_kde", "read_rbf_interpolator"]
 
 def read_gaussian_kde(model: Any, type_name: str = "gaussian_kde", /) -> Machine:
     """Read a gaussian_kde; the compiled model has its `pdf` and `logpdf`, and `score_samples`.
-
-    Parameters
-    ----------
-    model : scipy.stats.gaussian_kde
-    type_name : str
-        What messages call it.
-
-    Returns
-    -------
-    Machine
 
     Examples
     --------
@@ -124,16 +115,7 @@ SHAPES: dict[str, Callable[[float], Kernel]] = {
 def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> Machine:
     """Read an RBFInterpolator; `predict` of the compiled model is calling it.
 
-    Parameters
-    ----------
-    model : scipy.interpolate.RBFInterpolator
-        Without `neighbors`.
-    type_name : str
-        What messages call it.
-
-    Returns
-    -------
-    Machine
+    One with `neighbors` is refused.
 
     Examples
     --------
@@ -177,11 +159,8 @@ def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> 
 
 def _expansion(model: Any, centers: Any, coefficients: Any, intercept: Any) -> KernelExpansion:
     epsilon = float(model.epsilon)
-    if model.kernel != "gaussian":
-        return KernelExpansion(
-            centers, coefficients, intercept, kernel=SHAPES[model.kernel](epsilon)
-        )
-    meant = fraction(epsilon, "epsilon") ** 2
-    gamma = nearest(meant)
-    expansion = KernelExpansion(centers, coefficients, intercept, gamma=gamma)
-    return expansion.rounded(gamma=relative_gap(gamma, meant))
+    if model.kernel == "gaussian":
+        kernel = NamedKernel.gaussian(fraction(epsilon, "epsilon") ** 2)
+    else:
+        kernel = NamedKernel(SHAPES[model.kernel](epsilon))
+    return kernel.expansion(centers, coefficients, intercept)

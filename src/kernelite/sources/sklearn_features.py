@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT, accurate_product, exact_sum, two_words
 from kernelite.machine.expansion import KernelExpansion
@@ -24,6 +23,7 @@ from kernelite.machine.machine import Machine, describe
 from kernelite.sources.common import (
     fold_linear,
     named_kernel,
+    numbers,
     precomputed_machine,
     require_fitted,
     sklearn_machine,
@@ -43,13 +43,6 @@ __all__ = [
 def nystroem_expansion(model: Any, type_name: str = "Nystroem", /) -> KernelExpansion:
     """The features of a fitted Nystroem as an expansion in its components.
 
-    Parameters
-    ----------
-    model : estimator
-        With a kernel that has a name.
-    type_name : str
-        What messages call it.
-
     Examples
     --------
     >>> import numpy as np
@@ -61,23 +54,12 @@ def nystroem_expansion(model: Any, type_name: str = "Nystroem", /) -> KernelExpa
     """
     require_fitted(model, "components_", type_name)
     kernel = named_kernel(model, type_name, int(model.n_features_in_))
-    coefficients = np.asarray(model.normalization_, dtype=np.float64).T
-    intercept = np.zeros(coefficients.shape[1])
-    return kernel.expansion(model.components_, coefficients, intercept)
+    coefficients = numbers(model.normalization_).T
+    return kernel.expansion(model.components_, coefficients, np.zeros(coefficients.shape[1]))
 
 
 def read_nystroem(model: Any, type_name: str = "Nystroem", /) -> Machine:
     """Read a fitted Nystroem with a kernel that has a name.
-
-    Parameters
-    ----------
-    model : estimator
-    type_name : str
-        What messages call it.
-
-    Returns
-    -------
-    Machine
 
     Examples
     --------
@@ -93,16 +75,6 @@ def read_nystroem(model: Any, type_name: str = "Nystroem", /) -> Machine:
 def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Machine:
     """Read a fitted KernelPCA with a kernel that has a name.
 
-    Parameters
-    ----------
-    model : estimator
-    type_name : str
-        What messages call it.
-
-    Returns
-    -------
-    Machine
-
     Examples
     --------
     >>> import numpy as np
@@ -114,8 +86,7 @@ def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Machine:
     True
     """
     require_fitted(model, "eigenvectors_", type_name)
-    values = _numbers(model.eigenvalues_)
-    vectors = _numbers(model.eigenvectors_)
+    values, vectors = numbers(model.eigenvalues_), numbers(model.eigenvectors_)
     kept = values != 0  # scikit-learn gives zeros along the null space
     vectors = np.where(kept, vectors, 0.0)
     roots = np.sqrt(np.where(kept, values, 1.0))
@@ -124,7 +95,7 @@ def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Machine:
     # the root and the quotient.
     means = np.array([two_words(exact_sum(column) / n) for column in vectors.T]).reshape(k, 2)
     coefficients = ((vectors - means[:, 0]) - means[:, 1]) / roots
-    rows, whole = _numbers(model._centerer.K_fit_rows_), float(model._centerer.K_fit_all_)
+    rows, whole = numbers(model._centerer.K_fit_rows_), float(model._centerer.K_fit_all_)
     left = np.concatenate([np.full(n, whole), -rows])[None, :]
     constants, lost = accurate_product(left, np.vstack([vectors, vectors]))
     error = 1.01 * lost[0] / roots
@@ -136,10 +107,6 @@ def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Machine:
     expansion = kernel.expansion(model.X_fit_, coefficients, constants[0] / roots)
     expansion = expansion.rounded(units=6.0, intercept=error)
     return sklearn_machine(model, type_name, expansion, TransformHead(expansion.n_outputs))
-
-
-def _numbers(array: Any) -> FloatArray:
-    return np.asarray(array, dtype=np.float64)
 
 
 # A linear model on the features of Nystroem or kernel PCA: the whole is one expansion.
@@ -207,8 +174,8 @@ def linear_on(features: Machine, maps: list[AffineMap], model: Any, /) -> Machin
         raise UnsupportedModelError(
             f"a {name} is linear behind a logarithm, so that it is not one expansion."
         )
-    weights = np.atleast_2d(np.asarray(_dense(model.coef_), dtype=np.float64))
-    intercept = np.asarray(model.intercept_, dtype=np.float64).reshape(-1)
+    weights = np.atleast_2d(numbers(model.coef_))
+    intercept = numbers(model.intercept_).reshape(-1)
     between = list(reduce(AffineMap.then, maps).real()) if maps else None
     expansion = fold_linear(features.single, weights, intercept, between)
     described = describe(f"scikit-learn {features.type_name} and {name}", expansion)
@@ -224,11 +191,9 @@ def linear_on(features: Machine, maps: list[AffineMap], model: Any, /) -> Machin
 def _head(model: Any, name: str) -> Head:
     classes = getattr(model, "classes_", None)
     if classes is None:
-        shape = np.shape(model.coef_)
-        return (
-            RegressorHead(1) if len(shape) == 1 else RegressorHead(shape[0], value_shape=shape[:1])
-        )
-    if len(np.atleast_2d(_dense(model.coef_))) != (1 if len(classes) == 2 else len(classes)):
+        shape = np.shape(model.coef_)[:-1]  # () of one output
+        return RegressorHead(shape[0], value_shape=shape) if shape else RegressorHead()
+    if len(np.atleast_2d(numbers(model.coef_))) != (1 if len(classes) == 2 else len(classes)):
         raise UnsupportedModelError(f"this {name} has several outputs, which are not served.")
     if not hasattr(model, "predict_proba"):
         return LinearHead(np.asarray(classes))
@@ -240,7 +205,3 @@ def _head(model: Any, name: str) -> Head:
             f"the probabilities of this {name} are not those of a plain logistic regression."
         )
     return LinearHead(np.asarray(classes), logistic=True)
-
-
-def _dense(coefficients: Any) -> Any:
-    return coefficients.toarray() if hasattr(coefficients, "toarray") else coefficients

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.data.rows.inputs import FloatArray, is_sparse
-from kernelite.machine.exactly import exact_sum, fraction, nearest, relative_gap
+from kernelite.data.rows.inputs import is_sparse
+from kernelite.machine.exactly import exact_sum, fraction
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import (
     ArgmaxHead,
@@ -26,19 +26,16 @@ from kernelite.machine.heads import (
 from kernelite.machine.kernels import (
     Bump,
     FunctionKernel,
-    Gaussian,
     Matern,
-    PolynomialKernel,
-    SigmoidKernel,
 )
 from kernelite.machine.kernels.powers import log_volume
 from kernelite.machine.machine import Machine
 from kernelite.sources.common import (
     NamedKernel,
     named_kernel,
+    numbers,
     other_kernel,
     pairwise_coefficients,
-    polynomial,
     precomputed_machine,
     require_fitted,
     sklearn_machine,
@@ -53,21 +50,7 @@ __all__ = ["read_kernel_density", "read_kernel_ridge", "read_label_propagation",
 def read_svm(model: Any, type_name: str, /) -> Machine:
     """Read a fitted scikit-learn SVM.
 
-    Parameters
-    ----------
-    model : estimator
-        Fitted, with kernel "linear", "poly", "rbf", "sigmoid", "precomputed", or a function.
-    type_name : {"SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"}
-        Which of them it is; the class itself may be a subclass.
-
-    Returns
-    -------
-    Machine
-
-    Raises
-    ------
-    UnsupportedModelError
-        If it is unfitted, or its kernel another one.
+    Its kernel must be "linear", "poly", "rbf", "sigmoid", "precomputed", or a function.
 
     Examples
     --------
@@ -84,7 +67,7 @@ def read_svm(model: Any, type_name: str, /) -> Machine:
             f"{len(model.classes_) - len(model.n_support_)} of them had weight zero when it was "
             "fitted, and it does not say which; fit it on rows of every class."
         )
-    coefficients = _dense(model.dual_coef_).T
+    coefficients = numbers(model.dual_coef_).T
     if classifier and len(model.classes_) > 2:
         coefficients = pairwise_coefficients(coefficients, [int(n) for n in model.n_support_])
     coefficients = coefficients.reshape(-1, len(model.intercept_))
@@ -92,25 +75,16 @@ def read_svm(model: Any, type_name: str, /) -> Machine:
     if model.kernel == "precomputed":
         places = coefficients, model.intercept_, head, model.support_
         return precomputed_machine(model, type_name, *places)
-    kernel = _kernel(model, type_name)
-    expansion = kernel.expansion(_vectors(model), coefficients, model.intercept_)
+    expansion = _kernel(model, type_name).expansion(_vectors(model), coefficients, model.intercept_)
     return sklearn_machine(model, type_name, expansion, head)
 
 
 def _kernel(model: Any, type_name: str) -> NamedKernel:
-    gamma = float(model._gamma)  # what "scale" or "auto" came to
-    if model.kernel == "linear":
-        return NamedKernel(PolynomialKernel(1))
-    if model.kernel == "rbf":
-        return NamedKernel(Gaussian(gamma))
-    if model.kernel == "poly":
-        return polynomial(model.degree, gamma, float(model.coef0), type_name)
-    if model.kernel == "sigmoid":
-        return NamedKernel(SigmoidKernel(gamma, float(model.coef0)))
-    if callable(model.kernel):
-        rows = _trained_on(model)
-        if not is_sparse(rows) and np.ndim(rows) == 2 and np.asarray(rows).dtype.kind in "fiub":
-            return NamedKernel(FunctionKernel(model.kernel))
+    if not callable(model.kernel):
+        return named_kernel(model, type_name, int(model.n_features_in_))
+    rows = _trained_on(model)
+    if not is_sparse(rows) and np.ndim(rows) == 2 and np.asarray(rows).dtype.kind in "fiub":
+        return NamedKernel(FunctionKernel(model.kernel))
     raise other_kernel(model, type_name)
 
 
@@ -153,26 +127,13 @@ def _head(model: Any, type_name: str) -> Head:
     )
 
 
-def _dense(array: Any) -> FloatArray:
-    return np.asarray(array.toarray() if is_sparse(array) else array, dtype=np.float64)
-
-
 # scikit-learn's KernelRidge: f(z) = sum_i dual_coef_i k(x_i, z), one column a target.
 
 
 def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Machine:
     """Read a fitted KernelRidge with a kernel that has a name.
 
-    Parameters
-    ----------
-    model : estimator
-        Its kernel may be one of `sklearn.gaussian_process.kernels` too.
-    type_name : str
-        What messages call it.
-
-    Returns
-    -------
-    Machine
+    Its kernel may also be one of `sklearn.gaussian_process.kernels`.
 
     Examples
     --------
@@ -206,15 +167,6 @@ def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Machine:
 
 def read_label_propagation(model: Any, type_name: str, /) -> Machine:
     """Read a fitted LabelPropagation or LabelSpreading with kernel "rbf".
-
-    Parameters
-    ----------
-    model : estimator
-    type_name : {"LabelPropagation", "LabelSpreading"}
-
-    Returns
-    -------
-    Machine
 
     Examples
     --------
@@ -251,16 +203,6 @@ def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Mach
 
     Its `atol` and `rtol` become the tolerance that a certified model keeps.
 
-    Parameters
-    ----------
-    model : estimator
-    type_name : str
-        What messages call it.
-
-    Returns
-    -------
-    Machine
-
     Examples
     --------
     >>> from sklearn.neighbors import KernelDensity
@@ -283,23 +225,22 @@ def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Mach
     weights = model.tree_.sample_weight
     weights = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
     h, d = float(model.bandwidth_), rows.shape[1]
-    tolerances = float(model.atol), float(model.rtol)
-    if model.kernel != "gaussian":
-        kernel = Matern((h,), 0.5) if model.kernel == "exponential" else Bump((h,), model.kernel)
+    if model.kernel == "gaussian":
+        meant = Fraction(1, 2) / fraction(h, "bandwidth_", positive=True) ** 2
+        kernel = NamedKernel.gaussian(meant)
+        log_scale = -d * math.log(h * math.sqrt(2.0 * math.pi))
+    else:
+        kernel = NamedKernel(
+            Matern((h,), 0.5) if model.kernel == "exponential" else Bump((h,), model.kernel)
+        )
         volume = log_volume(model.kernel, d)
         if not math.isfinite(volume):
             raise UnsupportedModelError(
                 f"this {type_name} has kernel {model.kernel!r} on {d} features, for which "
                 "scikit-learn's own densities are no numbers; choose another kernel."
             )
-        shares = weights / math.fsum(weights)
-        expansion = KernelExpansion(rows, shares, np.zeros(1), kernel=kernel).rounded(units=2.0)
-        head = DensityHead(-volume - d * math.log(h), *tolerances)
-        return sklearn_machine(model, type_name, expansion, head)
-    meant = Fraction(1, 2) / fraction(h, "bandwidth_", positive=True) ** 2
-    gamma = nearest(meant)
-    expansion = KernelExpansion(rows, weights / math.fsum(weights), np.zeros(1), gamma=gamma)
-    expansion = expansion.rounded(units=2.0, gamma=relative_gap(gamma, meant))  # total, quotient
-    log_scale = -d * math.log(h * math.sqrt(2.0 * math.pi))
-    head = DensityHead(log_scale, *tolerances)
+        log_scale = -volume - d * math.log(h)
+    expansion = kernel.expansion(rows, weights / math.fsum(weights), np.zeros(1))
+    expansion = expansion.rounded(units=2.0)  # total, quotient
+    head = DensityHead(log_scale, float(model.atol), float(model.rtol))
     return sklearn_machine(model, type_name, expansion, head)

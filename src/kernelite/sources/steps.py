@@ -30,6 +30,7 @@ from kernelite.machine.preparation.numeric import (
     Threshold,
 )
 from kernelite.machine.preparation.projection import Projection
+from kernelite.sources.common import numbers
 from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
@@ -139,14 +140,14 @@ def _operations(scaler: Any) -> list[Operation] | None:
     if not d:
         raise UnsupportedModelError(f"this {kind} is not fitted; call `fit` first.")
     if kind == "MinMaxScaler":
-        return [("*", _floats(scaler.scale_)), ("+", _floats(scaler.min_))]
+        return [("*", numbers(scaler.scale_)), ("+", numbers(scaler.min_))]
     operations: list[Operation] = []
     shift = getattr(scaler, "mean_" if kind == "StandardScaler" else "center_", None)
     divisor = getattr(scaler, "scale_", None)
     # Partial fits keep the mean without using it.
     if shift is not None and (kind != "StandardScaler" or scaler.with_mean):
-        operations.append(("-", _floats(shift)))
-    operations.append(("/", np.ones(d) if divisor is None else _floats(divisor)))
+        operations.append(("-", numbers(shift)))
+    operations.append(("/", np.ones(d) if divisor is None else numbers(divisor)))
     return operations
 
 
@@ -154,26 +155,22 @@ def _of_sklearn(instance: Any) -> bool:
     return type(instance).__module__.partition(".")[0] == "sklearn"
 
 
-def _floats(array: Any) -> FloatArray:
-    return np.asarray(array, dtype=np.float64)
-
-
 def _pca(pca: Any) -> list[Step]:
-    matrix = _floats(pca.components_)
+    matrix = numbers(pca.components_)
     mean = getattr(pca, "mean_", None)
-    shift = np.zeros(matrix.shape[1]) if mean is None else _floats(mean)
+    shift = np.zeros(matrix.shape[1]) if mean is None else numbers(mean)
     found: list[Step] = [_projection(pca, matrix, shift)]
     if getattr(pca, "whiten", False):
-        scale = np.sqrt(_floats(pca.explained_variance_))
+        scale = np.sqrt(numbers(pca.explained_variance_))
         found.append(AffineMap.of(("/", np.maximum(scale, np.finfo(np.float64).eps))))
     return found
 
 
 def _projection(pca: Any, matrix: FloatArray, shift: FloatArray) -> Projection:
     """With a slack that plain arithmetic keeps to for rows like those of the fit."""
-    shares = _floats(pca.explained_variance_ratio_)
+    shares = numbers(pca.explained_variance_ratio_)
     largest = int(np.argmax(shares))
-    variance = _floats(pca.explained_variance_)[largest] / max(float(shares[largest]), 1e-9)
+    variance = numbers(pca.explained_variance_)[largest] / max(float(shares[largest]), 1e-9)
     step = Projection(matrix, shift, np.ones(len(matrix)))
     reach = FAR_DEVIATIONS * math.sqrt(max(float(variance), 1e-100))
     return replace(step, slack=step.plain_slack(reach))
@@ -186,7 +183,7 @@ def _polynomial(features: Any) -> list[Step]:
 
 
 def _power(transformer: Any) -> list[Step]:
-    found: list[Step] = [PowerMap(transformer.method, _floats(transformer.lambdas_))]
+    found: list[Step] = [PowerMap(transformer.method, numbers(transformer.lambdas_))]
     if transformer.standardize:
         folded = scaler_map(transformer._scaler)
         assert folded is not None
@@ -196,7 +193,7 @@ def _power(transformer: Any) -> list[Step]:
 
 def _quantile(transformer: Any) -> list[Step]:
     normal = transformer.output_distribution == "normal"
-    quantiles, references = _floats(transformer.quantiles_), _floats(transformer.references_)
+    quantiles, references = numbers(transformer.quantiles_), numbers(transformer.references_)
     if np.isnan(quantiles).any():
         raise NotFolded
     return [QuantileMap(quantiles, references, normal)]

@@ -31,12 +31,6 @@ __all__ = ["read_search", "read_shell", "read_transformed_target"]
 def read_search(model: Any, type_name: str, /) -> Machine:
     """Read the best model of a fitted search.
 
-    Parameters
-    ----------
-    model : BaseSearchCV
-    type_name : str
-        What messages call it.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -58,12 +52,6 @@ def read_search(model: Any, type_name: str, /) -> Machine:
 
 def read_shell(model: Any, type_name: str, /) -> Machine:
     """Read the model inside a FrozenEstimator or one of kernelite's meta-estimators.
-
-    Parameters
-    ----------
-    model : estimator
-    type_name : str
-        What messages call it.
 
     Examples
     --------
@@ -103,15 +91,6 @@ def read_transformed_target(
     model: Any, type_name: str = "TransformedTargetRegressor", /
 ) -> Machine:
     """Read a fitted TransformedTargetRegressor.
-
-    Parameters
-    ----------
-    model : TransformedTargetRegressor
-    type_name : str
-
-    Returns
-    -------
-    Machine
 
     Examples
     --------
