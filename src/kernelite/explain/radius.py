@@ -17,26 +17,27 @@ Everything is rounded up: errors of kernel values (`slopes`) enter each sum in a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.explain.balls import ROUNDED_UP, Change, dual_lengths, gaussian_change
-from kernelite.explain.slopes import slope_of
+from kernelite.explain.slopes import Slope, slope_of
 from kernelite.explain.terms import SeenBy, scales, seen_by
 from kernelite.machine.exactly import UNIT
-from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import (
-    Kernel,
     Laplacian,
     Matern,
     PolynomialKernel,
+    ProductKernel,
     RationalQuadratic,
     Rbf,
     SigmoidKernel,
-    SumKernel,
 )
+from kernelite.machine.kernels.exponential import CLOSED
 from kernelite.model.fields import ModelFields
 from kernelite.support.errors import InputError, UnsupportedModelError
 
@@ -126,21 +127,19 @@ def _largest(holds: Any, m: int, largest: float) -> FloatArray:
 
 def _terms(own: SeenBy, scale: FloatArray, norm: str, norms: dict[Any, FloatArray]) -> Any:
     """(change, value, its error, a radius beyond which nothing is looked for) of each term."""
-    expansion = own.expansion
-    kernel: Any = expansion.kernel
-    if kernel.damps:
-        yield _reaching(gaussian_change(own, expansion.gamma, 1.0, scale, norm, norms), scale)
-        return
-    several = isinstance(kernel, SumKernel)
-    for amplitude, one in zip(kernel.amplitudes, kernel.kernels) if several else [(1.0, kernel)]:
-        if isinstance(one, Rbf):
-            inverse = 1.0 / np.broadcast_to(np.array(one.length_scale), scale.shape)
+    for amplitude, factors in own.expansion.kernel.terms:
+        kernel: Any = factors[0] if len(factors) == 1 else ProductKernel(factors)
+        if kernel.damps:
+            made = gaussian_change(own, kernel.gamma, amplitude, scale, norm, norms)
+            yield _reaching(made, scale)
+        elif isinstance(kernel, Rbf):
+            inverse = 1.0 / np.broadcast_to(np.array(kernel.length_scale), scale.shape)
             scaled = SeenBy(own.model, own.outputs, own.rows * inverse, _moved(own, inverse))
             stretched = scale * inverse
             made = gaussian_change(scaled, 0.5, amplitude, stretched, norm, norms, inverse)
             yield _reaching(made, stretched)
         else:
-            yield _plain(own, expansion, one, amplitude, scale, norm)
+            yield _plain(own, kernel, amplitude, scale, norm)
 
 
 def _moved(own: SeenBy, inverse: FloatArray) -> FloatArray:
@@ -158,76 +157,93 @@ def _inverse(scale: FloatArray) -> float:
     return 1.0 / least if np.isfinite(least) else 1.0
 
 
-def _plain(
-    own: SeenBy,
-    expansion: KernelExpansion,
-    kernel: Kernel,
-    amplitude: float,
-    scale: FloatArray,
-    norm: str,
-) -> Any:
+@dataclass(frozen=True, eq=False)
+class _Sum:
+    """sum_i A_i k(x_i, z) for rows Z, centers C and a kernel other than RBF."""
+
+    kernel: Any
+    found: Slope
+    signed: FloatArray  # (n, k): A
+    weights: FloatArray  # (n, k): |A|, and all that is lost of it
+    Z: FloatArray
+    C: FloatArray
+    scale: FloatArray
+    norm: str
+
+    @property
+    def ways(self) -> FloatArray:
+        """What x_i.w is at most for |w| <= 1: shape (1, n)."""
+        return dual_lengths(self.scale * self.C, self.norm)[None, :] * ROUNDED_UP
+
+
+def _plain(own: SeenBy, kernel: Any, amplitude: float, scale: FloatArray, norm: str) -> Any:
     """Kernels other than RBF, by how fast they can change at most."""
-    A = np.abs(amplitude * expansion.coefficients)
-    C, Z = expansion.dense_centers(), own.rows
-    n = len(C)
-    moved = own.moves + 1.01 * expansion.known.centers * np.abs(C).max(axis=0, initial=0.0)
-    away = 1.01 * np.sqrt(np.square(moved).sum(axis=1, keepdims=True))
-    if not isinstance(
-        kernel, PolynomialKernel | SigmoidKernel | Laplacian | Matern | RationalQuadratic
-    ) or (isinstance(kernel, Matern) and kernel.nu not in (0.5, 1.5, 2.5)):
+    if type(kernel) not in _CHANGES or getattr(kernel, "nu", CLOSED[0]) not in CLOSED:
         raise UnsupportedModelError(
             "how far a label holds is known for RBF, Laplacian, Matern (1/2, 3/2, 5/2), rational "
             "quadratic, linear, polynomial and sigmoid kernels and their sums; this model has: "
             f"{kernel.label}."
         )
+    known, C, Z = own.expansion.known, own.expansion.dense_centers(), own.rows
+    signed = amplitude * own.expansion.coefficients
+    moved = own.moves + 1.01 * known.centers * np.abs(C).max(axis=0, initial=0.0)
+    away = 1.01 * np.sqrt(np.square(moved).sum(axis=1, keepdims=True))
     found = slope_of(kernel, Z, C, away)
-    lost = amplitude * expansion.known.coefficients
+    lost = amplitude * known.coefficients
     largest = (np.abs(found.value) + found.value_error).max(axis=1, initial=0.0, keepdims=True)
-    value = found.value @ (amplitude * expansion.coefficients)
-    error = 1.05 * (found.value_error + (n + 8.0) * UNIT * np.abs(found.value)) @ A
-    error = error + lost * largest
-    signed = amplitude * expansion.coefficients
-    change = _change_of(kernel, found, A + lost, Z, C, signed, scale, norm)
+    rounding = found.value_error + (len(C) + 8.0) * UNIT * np.abs(found.value)
+    error = 1.05 * rounding @ np.abs(signed) + lost * largest
+    change = _CHANGES[type(kernel)](
+        _Sum(kernel, found, signed, np.abs(signed) + lost, Z, C, scale, norm)
+    )
     size = max(float(np.abs(Z).max(initial=0.0)), float(np.abs(C).max(initial=0.0)), 1.0)
-    return change, value, error, 1e3 * size * _inverse(scale)
+    return change, found.value @ signed, error, 1e3 * size * _inverse(scale)
 
 
-def _change_of(
-    kernel: Any,
-    found: Any,
-    A: FloatArray,
-    Z: FloatArray,
-    C: FloatArray,
-    signed: FloatArray,
-    scale: FloatArray,
-    norm: str,
-) -> Change:
-    ways = dual_lengths(scale * C, norm)[None, :] * ROUNDED_UP  # of x.w
-    if isinstance(kernel, PolynomialKernel) and kernel.degree == 1:
-        slopes = kernel.gamma * dual_lengths((signed.T @ C) * scale, norm) * ROUNDED_UP
-        slack = kernel.gamma * (len(C) + 8.0) * UNIT * (ways @ A)[0] + kernel.gamma * ways.max(
-            initial=0.0
-        ) * (A - np.abs(signed)).max(axis=0, initial=0.0)
+def _polynomial(of: _Sum) -> Change:
+    gamma, p, ways, A = of.kernel.gamma, of.kernel.degree, of.ways, of.weights
+    if p == 1:
+        slopes = gamma * dual_lengths((of.signed.T @ of.C) * of.scale, of.norm) * ROUNDED_UP
+        lost = (A - np.abs(of.signed)).max(axis=0, initial=0.0)
+        slack = gamma * (len(of.C) + 8.0) * UNIT * (ways @ A)[0]
+        slack = slack + gamma * ways.max(initial=0.0) * lost
         return lambda r: r[:, None] * (slopes + slack)
-    if isinstance(kernel, PolynomialKernel):
-        p = kernel.degree
-        norms = (np.sqrt(np.square(rows).sum(axis=1)) for rows in (Z, C))
-        terms = kernel.gamma * np.multiply.outer(*norms) + abs(kernel.coef0)
-        size = np.abs(kernel.gamma * (Z @ C.T) + kernel.coef0) + 1e-9 * terms
+    norms = (np.sqrt(np.square(rows).sum(axis=1)) for rows in (of.Z, of.C))
+    terms = gamma * np.multiply.outer(*norms) + abs(of.kernel.coef0)
+    size = np.abs(gamma * (of.Z @ of.C.T) + of.kernel.coef0) + 1e-9 * terms
 
-        def grows(r: FloatArray) -> FloatArray:
-            t = kernel.gamma * r[:, None] * ways
-            # (s + t)^p - s^p <= p t (s + t)^(p - 1)
-            return (p * t * (size + t) ** (p - 1)) @ A
+    def grows(r: FloatArray) -> FloatArray:
+        t = gamma * r[:, None] * ways
+        # (s + t)^p - s^p <= p t (s + t)^(p - 1)
+        return (p * t * (size + t) ** (p - 1)) @ A
 
-        return grows
-    if isinstance(kernel, SigmoidKernel):
-        return lambda r: kernel.gamma * r[:, None] * (ways @ A)
-    if isinstance(kernel, Laplacian):
-        way = float(np.sqrt(np.square(scale).sum()) if norm == "l2" else scale.sum())
-        sizes = (found.value + found.value_error) @ A
-        return lambda r: np.expm1(np.minimum(kernel.gamma * way * r, 700.0))[:, None] * sizes
-    inverse = scale / np.broadcast_to(np.array(kernel.length_scale), scale.shape)
-    steep = float(np.asarray(kernel.slope(np.inf)).max())
-    way = float(inverse.max() if norm == "l2" else np.sqrt(np.square(inverse).sum()))
-    return lambda r: steep * way * r[:, None] * A.sum(axis=0)
+    return grows
+
+
+def _sigmoid(of: _Sum) -> Change:
+    slopes = of.ways @ of.weights
+    return lambda r: of.kernel.gamma * r[:, None] * slopes
+
+
+def _laplacian(of: _Sum) -> Change:
+    way = of.scale.sum() if of.norm == "linf" else np.sqrt(np.square(of.scale).sum())
+    steep = of.kernel.gamma * float(way)
+    sizes = (of.found.value + of.found.value_error) @ of.weights
+    return lambda r: np.expm1(np.minimum(steep * r, 700.0))[:, None] * sizes
+
+
+def _radial(of: _Sum) -> Change:
+    inverse = of.scale / np.broadcast_to(np.array(of.kernel.length_scale), of.scale.shape)
+    way = np.sqrt(np.square(inverse).sum()) if of.norm == "linf" else inverse.max()
+    steep = float(np.asarray(of.kernel.slope(np.inf)).max()) * float(way)
+    return lambda r: steep * r[:, None] * of.weights.sum(axis=0)
+
+
+_CHANGES: dict[type, Callable[[_Sum], Change]] = {
+    PolynomialKernel: _polynomial,
+    SigmoidKernel: _sigmoid,
+    Laplacian: _laplacian,
+    Matern: _radial,
+    RationalQuadratic: _radial,
+}
+"""How much a sum of each kernel changes at most."""
