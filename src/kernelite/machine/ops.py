@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NumpyOps", "elementwise", "ops"]
+__all__ = ["ComposedOps", "NumpyOps", "elementwise", "ops", "slopes_between"]
 
 CACHED_ENTRIES = 1 << 13  # entries of an array that stay in cache while a formula passes over them
 
@@ -161,6 +161,50 @@ class NumpyOps:
     def interp(x: Any, places: Any, values: Any) -> Any:
         """Linear between the places, constant outside."""
         return np.interp(x, places, values)
+
+
+class ComposedOps:
+    """Operations that are made of others, for targets that have none of their own."""
+
+    def entries(self: Any, table: Any, index: Any) -> Any:
+        """Entries of a constant array of reals."""
+        return self.take(table, index)
+
+    def expit(self: Any, x: Any) -> Any:
+        """1 / (1 + exp(-x)), by the form that does not overflow."""
+        small = self.exp(-self.abs(x))
+        return self.where(x >= 0.0, 1.0 / (1.0 + small), small / (1.0 + small))
+
+    def top_two(self: Any, x: Any, width: int) -> tuple[Any, Any]:
+        """The largest and the second largest of each row, each of shape (m,)."""
+        winner = self.argmax(x)[:, None] == np.arange(width)[None, :]
+        return self.max(x), self.max(self.where(winner, -np.inf, x))
+
+    def interp(self: Any, x: Any, places: Any, values: Any) -> Any:
+        """Linear between the places, constant outside: as `numpy.interp`."""
+        if len(places) == 1:
+            return self.full_like(x, float(values[0]))
+        passed = self.sum(x[:, None] >= np.asarray(places)[None, :], axis=1)
+        before = self.astype(self.maximum(passed - 1.0, 0.0), np.int64)
+        start, value, slope = (
+            self.entries(table, before)
+            for table in (places, values, slopes_between(places, values))
+        )
+        inside = value + slope * (self.maximum(x, float(places[0])) - start)
+        return self.where(passed >= float(len(places)), float(values[-1]), inside)
+
+
+def slopes_between(places: Any, values: Any) -> Any:
+    """Of lines between points, and 0 behind the last; 0 too where two places are one.
+
+    Examples
+    --------
+    >>> slopes_between(np.array([0.0, 2.0, 2.0]), np.array([1.0, 2.0, 5.0]))
+    array([0.5, 0. , 0. ])
+    """
+    gaps = np.diff(places)
+    slopes = np.divide(np.diff(values), gaps, out=np.zeros_like(gaps), where=gaps > 0)
+    return np.append(slopes, 0.0)
 
 
 def ops(array: Any) -> Any:

@@ -271,12 +271,9 @@ class CompiledModel(Predicting):
         wide = spelled_out(found.bounds)
         bound = self.head.answer_bound("decision_function", found.scores, wide)
         spread = decision_tolerance(self.head, self.tolerance, self.score_tolerance)
-        if spread is not None and found.settled is not None:
-            # Which stage answers may depend on the rows around: each is within the tolerance.
-            spread = spread if bound.ndim > 1 else np.max(spread)
-            settled = found.settled[:, None] if bound.ndim > 1 else found.settled
-            bound = np.where(settled, np.maximum(bound, spread), bound)
-        return bound
+        if spread is not None and bound.ndim == 1:
+            spread = np.max(spread)
+        return _at_least(bound, found, spread)
 
     def proba_bound(self, X: RowsLike, /) -> Any:
         """A proven bound on the error of `predict_proba`, in its shape.
@@ -312,10 +309,7 @@ class CompiledModel(Predicting):
         def bound_of(found: Bounded) -> FloatArray:
             assert found.bounds is not None
             bound = head.answer_bound(method, found.scores, spelled_out(found.bounds))
-            if found.settled is None:
-                return bound
-            # Which stage answers may depend on the rows around: each is within the tolerance.
-            return np.where(found.settled[:, None], np.maximum(bound, spread), bound)
+            return _at_least(bound, found, spread)
 
         rows, runner = rows_and_runner(self, X)
         rule = rule_of(self, self._for_probabilities)
@@ -400,15 +394,15 @@ class CompiledModel(Predicting):
         save(self, path)
 
     def export(self, path: str | os.PathLike[str], /, **options: Any) -> list[str]:
-        """Write this model for another runtime: `.onnx` for a graph, `.h` for a C99 header.
+        """Write this model for another runtime: an ONNX graph, a C99 header or a JavaScript module.
 
         Parameters
         ----------
         path : path-like
-            Ends in `.onnx` (needs the extra `onnx`) or `.h`.
+            Ends in `.onnx` (needs the extra `onnx`), `.h`, `.js` or `.mjs`.
         **options
-            `part`, `decided`, `dtype`, `probabilities`, `name`, `main`, `sample`, as in
-            `kernelite.model.export`.
+            `part`, `decided`, `dtype`, `probabilities`, `std`, `inputs`, `name`, `main`, `sample`,
+            as in `kernelite.export`.
 
         Returns
         -------
@@ -469,6 +463,17 @@ class CompiledModel(Predicting):
         if path is not None:
             write(page, path)
         return page
+
+
+def _at_least(bound: FloatArray, found: Bounded, spread: Any) -> FloatArray:
+    """Bounds of settled rows are the tolerance at least: any stage within it may answer them.
+
+    Which one does may depend on the rows around.
+    """
+    if spread is None or found.settled is None:
+        return bound
+    settled = found.settled if bound.ndim == 1 else found.settled[:, None]
+    return np.where(settled, np.maximum(bound, spread), bound)
 
 
 def require_compiled(model: object, name: str = "model") -> None:

@@ -173,8 +173,12 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         -------
         ndarray of shape (m,)
         """
+        return self._answer("predict", X)
+
+    def _answer(self, method: str, X: RowsLike) -> Any:
+        """What a method of the compiled model answers; unfitted estimators are refused before."""
         rows = self._rows(X)
-        return self.compiled_.predict(rows)
+        return getattr(self.compiled_, method)(rows)
 
     def _inner(self) -> Any:
         return self._inner_class() if self.estimator is None else self.estimator
@@ -187,7 +191,7 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         return {k: value for k, value in options.items() if value is not None or k in always}
 
     def _rows(self, X: Any) -> Any:
-        """`X` checked against what was fitted, in scikit-learn's own words: before `compiled_`."""
+        """`X` checked against what was fitted, in scikit-learn's own words."""
         check_is_fitted(self)
         wanted = {"reset": False, "accept_sparse": "csr", "dtype": np.float64}
         try:
@@ -260,20 +264,17 @@ class CompiledClassifier(ClassifierMixin, CompiledEstimator):  # type: ignore[mi
     @if_inner_has("decision_function")
     def decision_function(self, X: RowsLike) -> FloatArray:
         """Decision values in the SVM's own shape: (m,), (m, K) or (m, K (K - 1) / 2)."""
-        rows = self._rows(X)
-        return self.compiled_.decision_function(rows)
+        return self._answer("decision_function", X)
 
     @if_inner_has("predict_proba")
     def predict_proba(self, X: RowsLike) -> FloatArray:
         """Class probabilities of shape (m, K), where the SVM was told to learn them."""
-        rows = self._rows(X)
-        return self.compiled_.predict_proba(rows)
+        return self._answer("predict_proba", X)
 
     @if_inner_has("predict_log_proba")
     def predict_log_proba(self, X: RowsLike) -> FloatArray:
         """Logarithms of the class probabilities, shape (m, K)."""
-        rows = self._rows(X)
-        return self.compiled_.predict_log_proba(rows)
+        return self._answer("predict_log_proba", X)
 
 
 class CompiledRegressor(RegressorMixin, CompiledEstimator):  # type: ignore[misc]
@@ -352,11 +353,9 @@ class CompiledOutlierDetector(OutlierMixin, CompiledEstimator):  # type: ignore[
     @if_inner_has("decision_function")
     def decision_function(self, X: RowsLike) -> FloatArray:
         """Signed distance to the boundary, positive for inliers; shape (m,)."""
-        rows = self._rows(X)
-        return self.compiled_.decision_function(rows)
+        return self._answer("decision_function", X)
 
     @if_inner_has("score_samples")
     def score_samples(self, X: RowsLike) -> FloatArray:
         """Scores without the offset, larger for inliers; shape (m,)."""
-        rows = self._rows(X)
-        return self.compiled_.score_samples(rows)
+        return self._answer("score_samples", X)

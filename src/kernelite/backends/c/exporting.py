@@ -46,6 +46,7 @@ from kernelite.model.export.selection import (
     plain_reach,
     require_deviations,
     require_kernels,
+    require_label_variances,
     select,
     steps_of,
     text_columns,
@@ -179,10 +180,7 @@ def _source(
     selection = select(model, part, decided=decided, dtype=dtype)
     if part == "all" and needs_variances(selection.head):
         selection = select(model, "exact", dtype=dtype)
-    if needs_variances(selection.head) and (problem := variance_problem(selection)):
-        raise UnsupportedModelError(
-            f"labels of this Gaussian process need its variances, and {problem}."
-        )
+    require_label_variances(selection)
     if std:
         require_deviations(selection)
     rule = label_rule(selection.head)

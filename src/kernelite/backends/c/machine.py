@@ -18,7 +18,7 @@ from kernelite.machine.arithmetic import C
 from kernelite.machine.heads import Head
 from kernelite.model.export.emitting import Constants, function_body
 from kernelite.model.export.exact import deviations, exact_scores, latent_variances, log_sums
-from kernelite.model.export.selection import ExportSelection, steps_of
+from kernelite.model.export.selection import ExportSelection, steps_of, unwritten
 from kernelite.model.export.tracing import Trace, TracedNode
 from kernelite.program.criteria import And, Margin, Within, label_criterion
 from kernelite.series.approximation import Approximation
@@ -81,9 +81,7 @@ def answer(head: Head, method: str, given: dict[str, TracedNode]) -> TracedNode:
         else:
             found = formula.answer(method, given["scores"])
     except (KerneliteError, AttributeError, TypeError) as error:
-        known = isinstance(error, KerneliteError)
-        why = str(error).rstrip(".") if known else "its formula needs more than is written there"
-        raise _refused(head, why.removesuffix("; ONNX graphs hold more")) from None
+        raise _refused(head, unwritten(error).removesuffix("; ONNX graphs hold more")) from None
     return found
 
 
@@ -236,19 +234,15 @@ def _sizes(source: Source) -> str:
     return text + w.define("OUTPUTS", str(model.head.n_scores)) + source.labels.text
 
 
-def _scores(w: Writer, how: str, body: str) -> str:
-    """NAME_score: the raw sums, as everywhere."""
+def _scores(w: Writer, how: str, body: str, *, logarithm: bool = False) -> str:
+    """NAME_score, the raw sums; of a density NAME_logarithm, since its sums underflow."""
+    said = f"Scores of a row of NAME_FEATURES numbers: NAME_OUTPUTS of them, {how}."
+    if logarithm:
+        said = "The log-density of a row of NAME_FEATURES numbers."
+    name = "logarithm" if logarithm else "score"
     return w.fill(
-        f"\n/* Scores of a row of NAME_FEATURES numbers: NAME_OUTPUTS of them, {how}. */\n"
-        f"static inline void NAME_score(const REAL *x, REAL *scores)\n{{\n{body}}}\n"
-    )
-
-
-def _logarithms(w: Writer, body: str) -> str:
-    """NAME_logarithm, which a density has in the place of NAME_score: its sums underflow."""
-    return w.fill(
-        "\n/* The log-density of a row of NAME_FEATURES numbers. */\n"
-        f"static inline void NAME_logarithm(const REAL *x, REAL *scores)\n{{\n{body}}}\n"
+        f"\n/* {said} */\n"
+        f"static inline void NAME_{name}(const REAL *x, REAL *scores)\n{{\n{body}}}\n"
     )
 
 
@@ -283,8 +277,8 @@ def machine_text(source: Source, *, answers: bool = True) -> str:
         "ROW(x)", "REAL row[NAME_WIDTH]; NAME_map(x, row)" if steps else "const REAL *row = x"
     )
     density = expansion is not None and selection.head.kind == "density"
-    last = _logarithms(w, body) if density else _scores(w, ", else ".join(how), body)
-    return text + made.constants.text + made.text + last
+    text += made.constants.text + made.text
+    return text + _scores(w, ", else ".join(how), body, logarithm=density)
 
 
 def _add_map(made: Functions, steps: tuple[Any, ...], width: int) -> None:

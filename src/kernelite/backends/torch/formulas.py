@@ -20,6 +20,7 @@ import torch
 
 from kernelite.backends.torch.buffers import Tensor
 from kernelite.backends.torch.kernels import has_triton
+from kernelite.machine.ops import slopes_between
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["Formula", "TensorValue", "TorchOps", "constants_used"]
@@ -356,9 +357,8 @@ class TorchOps:
         """Linear between the places, constant outside: as `numpy.interp`."""
         if len(places) == 1:
             return self.full_like(x, float(values[0]))
-        gaps, steps = np.diff(places), np.diff(values)
-        slopes = np.append(np.divide(steps, gaps, out=np.zeros_like(gaps), where=gaps > 0), 0.0)
-        at, of, slope = (self.tensor(table) for table in (places, values, slopes))
+        tables = places, values, slopes_between(places, values)
+        at, of, slope = (self.tensor(table) for table in tables)
         t = x.tensor.clamp(float(places[0]), float(places[-1]))
         before = (torch.searchsorted(at, t.contiguous(), right=True) - 1).clamp(0, len(at) - 1)
         return TensorValue(of[before] + slope[before] * (t - at[before]))

@@ -36,9 +36,11 @@ __all__ = [
     "plain_reach",
     "require_deviations",
     "require_kernels",
+    "require_label_variances",
     "select",
     "steps_of",
     "text_columns",
+    "unwritten",
     "variance_problem",
 ]
 
@@ -234,14 +236,17 @@ def require_kernels(
         try:
             write(one)
         except (KerneliteError, AttributeError, TypeError) as error:
-            known = isinstance(error, KerneliteError)
-            why = (
-                str(error).rstrip(".") if known else "its formula needs more than is written there"
-            )
             raise UnsupportedModelError(
                 f"the kernel of this model ({expansion.kernel_name}) is not written in {target}: "
-                f"{why}."
+                f"{unwritten(error)}."
             ) from None
+
+
+def unwritten(error: Exception) -> str:
+    """Why a target cannot express a formula, from what trying it raised."""
+    if isinstance(error, KerneliteError):
+        return str(error).rstrip(".")
+    return "its formula needs more than is written there"
 
 
 def check_size(selection: ExportSelection, target: str, *, spreads: bool = False) -> None:
@@ -285,6 +290,14 @@ def variance_problem(selection: ExportSelection) -> str | None:
     if selection.dtype == "float32":
         return "float32 has too few digits for these; export in float64"
     return None
+
+
+def require_label_variances(selection: ExportSelection) -> None:
+    """Refuse labels that depend on variances which cannot be exported."""
+    if needs_variances(selection.head) and (problem := variance_problem(selection)):
+        raise UnsupportedModelError(
+            f"labels of this Gaussian process need its variances, and {problem}."
+        )
 
 
 def require_deviations(selection: ExportSelection) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.machine.ops import ComposedOps
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["Trace", "TracedNode"]
@@ -20,7 +21,7 @@ __all__ = ["Trace", "TracedNode"]
 WIDE_PRODUCT = 4  # a product with so many times more columns than rows is taken column by column
 
 
-class Trace:
+class Trace(ComposedOps):
     """The operations; each adds a node.
 
     Parameters
@@ -189,11 +190,6 @@ class Trace:
         x = self.in_order(self.given(x))
         return self.node("pick", (x, self.given(index)), (1, 1), x.kind)
 
-    def top_two(self, x: Any, width: int) -> tuple[TracedNode, TracedNode]:
-        """The largest and the second largest of each row, each of shape (1,)."""
-        winner = self.argmax(x)[:, None] == np.arange(width)[None, :]
-        return self.max(x), self.max(self.where(winner, -np.inf, x))
-
     def squared_norms(self, x: Any) -> TracedNode:
         """|x|^2, shape (1,)."""
         return self.sum(x * x, axis=1)
@@ -221,25 +217,6 @@ class Trace:
         """sum_{a<=b<=c} t_abc x_a x_b x_c of each packed tensor: shape (1, k)."""
         held = self.constant(packed)
         return self.node("contract", (self.given(x), held), (1, len(packed)), "f", 3)
-
-    def expit(self, x: Any) -> TracedNode:
-        """1 / (1 + exp(-x)), by the form that does not overflow."""
-        small = self.exp(-self.abs(x))
-        return self.where(x >= 0.0, 1.0 / (1.0 + small), small / (1.0 + small))
-
-    def interp(self, x: Any, places: Any, values: Any) -> TracedNode:
-        """Linear between the places, constant outside: as `numpy.interp`."""
-        if len(places) == 1:
-            return self.full_like(x, float(values[0]))
-        gaps = np.diff(places)
-        slopes = np.divide(np.diff(values), gaps, out=np.zeros_like(gaps), where=gaps > 0)
-        passed = self.sum(x[:, None] >= np.asarray(places)[None, :], axis=1)
-        before = self.astype(self.maximum(passed - 1.0, 0.0), np.int64)
-        start, value, slope = (
-            self.take(table, before) for table in (places, values, np.append(slopes, 0.0))
-        )
-        inside = value + slope * (self.maximum(x, float(places[0])) - start)
-        return self.where(passed >= float(len(places)), float(values[-1]), inside)
 
     def iterate(self, step: Any, state: Any, given: Sequence[Any], most: int) -> TracedNode:
         """The row `state`, changed by `step` while it says so, `most` times at most."""

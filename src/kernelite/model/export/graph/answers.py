@@ -44,6 +44,7 @@ from kernelite.model.export.selection import (
     needs_variances,
     require_deviations,
     require_kernels,
+    require_label_variances,
     select,
     text_columns,
     variance_problem,
@@ -269,10 +270,7 @@ def check(selection: ExportSelection) -> None:
         raise UnsupportedModelError(
             f"the answers of this {head.kind} ({type(head).__name__}) are not exported: {problem}."
         )
-    if needs_variances(head) and (problem := variance_problem(selection)):
-        raise UnsupportedModelError(
-            f"labels of this Gaussian process need its variances, and {problem}."
-        )
+    require_label_variances(selection)
     if head.proves_labels:
         label_type(head)
     model, graph = selection.model, Graph()

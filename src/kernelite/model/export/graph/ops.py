@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.machine.ops import ComposedOps
 from kernelite.support.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def _of_two(name: str) -> Any:
     return lambda self, x, y: x.combined(name, y)
 
 
-class Operations:
+class Operations(ComposedOps):
     """What a formula may use, in terms of nodes and constants that a graph adds.
 
     `kernelite.machine.ops` says what each does.
@@ -139,6 +140,10 @@ class Operations:
         axes = index.ndim + table.ndim - 1
         return self.op("Gather", table, index, axis=0, ndim=axes, kind=table.kind)
 
+    def entries(self, table: NDArray[Any], index: Value) -> Value:
+        """Entries of a constant array of reals."""
+        return self.op("Gather", self.real(table), index, axis=0, ndim=index.ndim)
+
     def take_along_axis(self, x: Value, index: Value, axis: int = 1) -> Value:
         """One entry per row, at a column of places."""
         return self.op("GatherElements", x, index, axis=axis, kind=x.kind)
@@ -159,11 +164,6 @@ class Operations:
         """A number in every entry, in the shape of another value."""
         kind = {"b": bool, "i": int}.get(x.kind, float)
         return self._filled(self.op("Shape", x, ndim=1, kind="i"), kind(value), x.ndim)
-
-    def expit(self, x: Value) -> Value:
-        """1 / (1 + exp(-x)), by the form that does not overflow."""
-        small = self.exp(-self.abs(x))
-        return self.where(x >= 0.0, 1.0 / (1.0 + small), small / (1.0 + small))
 
     def erf(self, x: Value) -> Value:
         """The error function, within a few ulp of 1: Taylor's polynomial on each piece of [0, 6].
@@ -187,32 +187,10 @@ class Operations:
         t = size * (PIECES / 3.0) - (place * 2.0 + 1.0)
         value = None
         for table in tables[::-1]:
-            coefficient = self.op("Gather", self.real(table), index, axis=0, ndim=x.ndim)
+            coefficient = self.entries(table, index)
             value = coefficient if value is None else value * t + coefficient
         assert value is not None
         return self.sign(x) * value
-
-    def interp(self, x: Value, places: NDArray[Any], values: NDArray[Any]) -> Value:
-        """Linear between the places, constant outside: as `numpy.interp`."""
-        if len(places) == 1:
-            return self.full_like(x, float(values[0]))
-        gaps = np.diff(places)
-        slopes = np.append(
-            np.divide(np.diff(values), gaps, out=np.zeros_like(gaps), where=gaps > 0), 0
-        )
-        passed = self.sum(x[:, None] >= places[None, :], axis=1)
-        before = self.op("Cast", self.maximum(passed - 1.0, 0.0), to="int64", kind="i")
-        start, value, slope = (
-            self.op("Gather", self.real(table), before, axis=0)
-            for table in (places, values, slopes)
-        )
-        inside = value + slope * (self.maximum(x, float(places[0])) - start)
-        return self.where(passed >= float(len(places)), float(values[-1]), inside)
-
-    def top_two(self, x: Value, width: int) -> tuple[Value, Value]:
-        """The largest and the second largest of each row, each of shape (m,)."""
-        winner = self.argmax(x)[:, None] == np.arange(width)[None, :]
-        return self.max(x), self.max(self.where(winner, -np.inf, x))
 
     def squared_norms(self, x: Value) -> Value:
         """|x|^2 of each row, shape (m,)."""
