@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,21 @@ import pytest
 
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded, spelled_out
+
+VALUES = (0, -1, 3, 2**31, 2**63, 0.5, -1e308, 1e308, 1e-320, True, None, "x", "+-", [], {})
+"""What somebody may have put in the place of a number of a file."""
+
+CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "shorter": lambda array: array[:-1],
+    "turned": lambda array: array.T,
+    "flat": lambda array: array.ravel(),
+    "zeros": np.zeros_like,
+    "empty": lambda array: array[:0],
+    "twice": lambda array: np.concatenate([array, array]),
+    "negative": lambda array: array * -1,
+    "huge": lambda array: np.full_like(array, 1e308 if array.dtype.kind == "f" else 127),
+}
+"""What somebody may have made of an array of a file."""
 
 PATIENCE = 900  # seconds until what hangs is given up; no test comes near it on a busy machine
 

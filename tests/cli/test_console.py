@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
-from collections.abc import Callable
 
 import numpy as np
-import pytest
 
 from kernelite.cli import console
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def as_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[Terminal, Terminal]]:
-    """Make stdout and stderr terminals; to be called by the test, as pytest swaps them before."""
-
-    def swap() -> tuple[Terminal, Terminal]:
-        out, err = Terminal(), Terminal()
-        monkeypatch.setenv("TERM", "xterm")
-        monkeypatch.setenv("COLUMNS", "100")
-        monkeypatch.setattr(sys, "stdout", out)
-        monkeypatch.setattr(sys, "stderr", err)
-        return out, err
-
-    return swap
 
 
 def test_json_has_no_nan_and_no_numpy(capsys) -> None:

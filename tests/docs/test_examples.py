@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import threading
 from http.client import HTTPConnection
@@ -25,8 +24,7 @@ from sklearn.svm import SVC
 
 import kernelite
 from tests.docs.pages import DOCS, ROOT, Block, blocks, pages
-from tests.helpers import PATIENCE
-from tests.test_deploy_docs import environment
+from tests.test_deploy_docs import shell
 
 RUN = ("python", "bash")
 SHOWN = {"text", "json", "console", "javascript"}
@@ -54,18 +52,6 @@ def run_python(text: str, namespace: dict[str, Any], page: Path) -> None:
     exec(compile(text, f"{page.name} (example)", "exec"), namespace)
 
 
-def run_bash(text: str, folder: Path) -> None:
-    ran = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", text],
-        cwd=folder,
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert ran.returncode == 0, f"{text}\n{ran.stderr}"
-
-
 def runnable(page: Path) -> list[Block]:
     found = [block for block in blocks(page) if block.language in RUN and block.reason is None]
     for block in found:
@@ -91,7 +77,7 @@ def test_the_examples_run(
             if block.language == "python":
                 run_python(block.text, namespace, page)
             else:
-                run_bash(block.text, folder)
+                shell(block.text, folder)
 
 
 def test_the_newcomer_types_all_that_the_first_pages_print() -> None:

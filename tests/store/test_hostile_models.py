@@ -26,6 +26,7 @@ from kernelite.store.document import content_digest
 from kernelite.store.files import _try_out, dumps, loads
 from kernelite.store.packing import csr_of, text_array, texts_of
 from kernelite.support.errors import FileFormatError, InputError, KerneliteError
+from tests.helpers import CHANGES, VALUES
 from tests.models import compiled, fitted
 from tests.store.models import proven
 
@@ -39,17 +40,6 @@ NAMES = (
     "svc words sparse",
     "svc iris break ties",
 )
-VALUES = (0, -1, 3, 2**31, 2**63, 0.5, -1e308, 1e308, 1e-320, True, None, "x", [], {})
-CHANGES = {
-    "shorter": lambda array: array[:-1],
-    "turned": lambda array: array.T,
-    "flat": lambda array: array.ravel(),
-    "zeros": np.zeros_like,
-    "empty": lambda array: array[:0],
-    "twice": lambda array: np.concatenate([array, array]),
-    "negative": lambda array: array * -1,
-    "huge": lambda array: np.full_like(array, 1e308 if array.dtype.kind == "f" else 127),
-}
 
 
 @cache

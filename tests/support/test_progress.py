@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import sys
 import types
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from kernelite.support import terminal
 from kernelite.support.terminal import Progress, progress_bar
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def as_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[Terminal, Terminal]]:
-    """Make stdout and stderr terminals; to be called by the test, as pytest swaps them before."""
-
-    def swap() -> tuple[Terminal, Terminal]:
-        out, err = Terminal(), Terminal()
-        monkeypatch.setenv("TERM", "xterm")
-        monkeypatch.setenv("COLUMNS", "100")
-        monkeypatch.setattr(sys, "stdout", out)
-        monkeypatch.setattr(sys, "stderr", err)
-        return out, err
-
-    return swap
 
 
 def test_no_bar_in_a_pipe(capsys, monkeypatch) -> None:

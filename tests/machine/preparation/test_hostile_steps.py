@@ -30,18 +30,7 @@ from kernelite.machine.preparation import Preparation
 from kernelite.sources.steps import steps_of
 from kernelite.store.packing import pack, unpack
 from kernelite.support.errors import KerneliteError
-
-VALUES = (0, -1, 3, 2**31, 2**63, 0.5, -1e308, 1e308, 1e-320, True, None, "x", "+-", [], {})
-CHANGES = {
-    "shorter": lambda array: array[:-1],
-    "turned": lambda array: array.T,
-    "flat": lambda array: array.ravel(),
-    "zeros": np.zeros_like,
-    "empty": lambda array: array[:0],
-    "twice": lambda array: np.concatenate([array, array]),
-    "negative": lambda array: array * -1,
-    "huge": lambda array: np.full_like(array, 1e308 if array.dtype.kind == "f" else 127),
-}
+from tests.helpers import CHANGES, VALUES
 
 
 def frame() -> pd.DataFrame:
