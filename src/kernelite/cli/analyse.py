@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_data_options, add_json, data_options, positive
@@ -78,8 +78,6 @@ def extent(path: str, **reading: Any) -> Extent:
     -------
     Extent
     """
-    from dataclasses import replace
-
     from kernelite.data.gamma import gamma_max
     from kernelite.data.tables.data import iter_data
     from kernelite.support.terminal import Progress

@@ -170,7 +170,7 @@ class Accuracy:
         ]
 
     def lines(self) -> list[str]:
-        """One line."""
+        """The accuracy, in one line."""
         share = 100 * self.correct / self.total if self.total else float("nan")
         return [f"Accuracy = {share:g}% ({self.correct}/{self.total}) (classification)"]
 
@@ -211,7 +211,7 @@ class SquaredError:
         self.sums = tuple(old + float(new) for old, new in zip(self.sums, terms))
 
     def notes(self) -> list[str]:
-        """Nothing."""
+        """No note: whatever the values are, they can be compared."""
         return []
 
     @property
@@ -228,14 +228,14 @@ class SquaredError:
         return shared * shared / spread if spread > 0 else float("nan")
 
     def lines(self) -> list[str]:
-        """Two lines."""
+        """Error and correlation, a line each."""
         return [
             f"Mean squared error = {self.mean:g} (regression)",
             f"Squared correlation coefficient = {self.correlation:g} (regression)",
         ]
 
     def summary(self) -> dict[str, Any]:
-        """Both numbers, and what they were counted from."""
+        """Both numbers, and how many labels they were counted from."""
         return {
             "mean_squared_error": self.mean,
             "squared_correlation": self.correlation,

@@ -22,6 +22,7 @@ __all__ = [
     "add_json",
     "add_pickle",
     "column_list",
+    "column_reading",
     "compile_options",
     "data_options",
     "grid",
@@ -158,6 +159,15 @@ def add_column_options(parser: argparse.ArgumentParser) -> Any:
         "age,x1:x9; by default those that the model was fitted on, else all numeric columns",
     )
     return group
+
+
+def column_reading(args: argparse.Namespace) -> dict[str, Any]:
+    """How columnar files are read: `label_column` and `text` of a `Request` or a `Wanted`."""
+    from kernelite.data.tables.columnar.reading import TextOptions
+
+    label = "auto" if args.label_column is None else args.label_column
+    text = TextOptions(args.delimiter, args.header)
+    return {"label_column": None if label == "none" else label, "text": text}
 
 
 def column_list(text: str) -> list[str]:

@@ -31,6 +31,7 @@ from kernelite.cli.arguments import (
     add_column_options,
     add_data_options,
     add_json,
+    column_reading,
     data_options,
 )
 from kernelite.cli.console import print_json
@@ -200,7 +201,6 @@ def _refused(args: argparse.Namespace) -> Iterator[Defect]:
     from kernelite.data.scoring.jobs import list_jobs
     from kernelite.data.scoring.skipping import Skipped
     from kernelite.data.scoring.streams import open_stream
-    from kernelite.data.tables.columnar.reading import TextOptions
     from kernelite.data.tables.parsing import Defect
 
     if os.path.isdir(args.file):
@@ -211,13 +211,7 @@ def _refused(args: argparse.Namespace) -> Iterator[Defect]:
     def tell(_: str, line: int | None, row: int | None, problem: str) -> None:
         found.append(Defect(line, None, problem) if row is None else Defect(row, ROW, problem))
 
-    label = "auto" if args.label_column is None else args.label_column
-    request = Request(
-        args.columns,
-        label_column=None if label == "none" else label,
-        text=TextOptions(args.delimiter, args.header),
-        skipped=Skipped(tell),
-    )
+    request = Request(args.columns, skipped=Skipped(tell), **column_reading(args))
     scorer = BatchScorer(model, on_invalid="ignore")
     for job in list_jobs(args.file, os.devnull, format=args.data_format, output="lines"):
         try:

@@ -78,7 +78,7 @@ class Result:
 
     @property
     def times_faster(self) -> float:
-        """Than scikit-learn, on all threads here."""
+        """How much faster than scikit-learn, on all threads here."""
         return self.scikit_learn / self.kernelite
 
 
@@ -103,9 +103,9 @@ def run(args: argparse.Namespace) -> int:
     small, default = SVC(**SMALL_GAMMA).fit(two.X, two.y), SVC().fit(data.X, data.y)
     form, sums = _compiled({"a small gamma": (small, two), "SVC()": (default, data)})
     results = [
-        _compared("small gamma, even or odd", small, form, two.X_test),
-        _compared("default SVC(), ten digits", default, sums, data.X_test),
-        _one_by_one("the same, one row a call", default, sums, data.X_test[:SINGLE_ROWS]),
+        _compared("small gamma, even or odd", small, form, [two.X_test]),
+        _compared("default SVC(), ten digits", default, sums, [data.X_test]),
+        _compared("the same, one row a call", default, sums, list(data.X_test[:SINGLE_ROWS, None])),
     ]
     page = _write_files(args.folder, two, small, form, sums)
     if args.json:
@@ -137,7 +137,7 @@ def _tell(results: list[Result], form: CompiledModel, sums: CompiledModel) -> No
 
 
 def digits() -> Data:
-    """A third of the images is for testing; each is moved by up to one pixel: nine from one."""
+    """Images of digits, each moved by up to one pixel, nine from one; a third is for testing."""
     import numpy as np
     from sklearn.datasets import load_digits
 
@@ -166,7 +166,7 @@ def _build_kernels() -> None:
 
 
 def _compiled(models: dict[str, tuple[Any, Data]]) -> list[CompiledModel]:
-    """Each compiled, with its kernels loaded for batches and for single rows."""
+    """Compile each, and load its kernels for batches and for single rows."""
     from kernelite.model.compiler import compile
     from kernelite.support.terminal import Progress
 
@@ -180,43 +180,30 @@ def _compiled(models: dict[str, tuple[Any, Data]]) -> list[CompiledModel]:
     return found
 
 
-def _compared(name: str, svc: Any, fast: CompiledModel, rows: FloatArray) -> Result:
-    """Labels of a batch, then times."""
+def _compared(name: str, svc: Any, fast: CompiledModel, calls: list[FloatArray]) -> Result:
+    """Labels, then times, of all calls: a batch, or many of one row."""
+    import numpy as np
+
     from kernelite.backends.cpu.threads import limit_threads
 
-    differ = int((fast.predict(rows) != svc.predict(rows)).sum())
-    theirs, ours = _seconds(svc.predict, rows), _seconds(fast.predict, rows)
+    rows = np.concatenate(calls)
+    labels = np.concatenate([fast.predict(call) for call in calls])
+    differ = int((labels != svc.predict(rows)).sum())
+    theirs, ours = _seconds(svc.predict, calls), _seconds(fast.predict, calls)
     with limit_threads(1):
-        alone = _seconds(fast.predict, rows)
+        alone = _seconds(fast.predict, calls)
     scale = 1e6 / len(rows)
     times = (scale * theirs, scale * ours, scale * alone)
     return Result(name, len(svc.support_), *times, differ, len(rows))
 
 
-def _one_by_one(name: str, svc: Any, fast: CompiledModel, rows: FloatArray) -> Result:
-    """The same for calls of one row each."""
-    from kernelite.backends.cpu.threads import limit_threads
-
-    single = [rows[i : i + 1] for i in range(len(rows))]
-
-    def all_of(predict: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        return lambda calls: [predict(row)[0] for row in calls]
-
-    differ = sum(a != b for a, b in zip(all_of(fast.predict)(single), svc.predict(rows)))
-    theirs, ours = _seconds(all_of(svc.predict), single), _seconds(all_of(fast.predict), single)
-    with limit_threads(1):
-        alone = _seconds(all_of(fast.predict), single)
-    scale = 1e6 / len(single)
-    times = (scale * theirs, scale * ours, scale * alone)
-    return Result(name, len(svc.support_), *times, differ, len(single))
-
-
-def _seconds(predict: Callable[[Any], Any], rows: Any) -> float:
+def _seconds(predict: Callable[[Any], Any], calls: list[FloatArray]) -> float:
     """The quickest of up to ten runs in two seconds."""
     seconds: list[float] = []
     while len(seconds) < 10 and sum(seconds) < 2:
         start = perf_counter()
-        predict(rows)
+        for rows in calls:
+            predict(rows)
         seconds.append(perf_counter() - start)
     return min(seconds)
 

@@ -114,11 +114,13 @@ def _drawn(rows: Any, count: int) -> Any:
     """So many rows, drawn without replacement; all of them where there are no more."""
     import numpy as np
 
+    from kernelite.data.rows.inputs import rows_at
+
     n = rows.shape[0]
     if n <= count:
         return rows
     places = np.sort(np.random.default_rng(SEED).choice(n, count, replace=False))
-    return rows.iloc[places] if hasattr(rows, "iloc") else rows[places]
+    return rows_at(rows, places)
 
 
 def _write(
@@ -139,7 +141,7 @@ def _write(
     with ExitStack() as stack:
         for start in range(0, max(rows.shape[0], 1), EXPLAINED_ROWS_AT_ONCE):
             part = slice(start, start + EXPLAINED_ROWS_AT_ONCE)
-            block = rows.iloc[part] if hasattr(rows, "iloc") else rows[part]
+            block = getattr(rows, "iloc", rows)[part]
             block, others, where = explained_on(block, background, args.device)
             asked = {"groups": groups or None, "tolerance": args.tolerance}
             found = shap_values(model, block, others, **asked, **where)

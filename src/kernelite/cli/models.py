@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from kernelite.cli.arguments import COLUMNAR, data_options
+from kernelite.cli.arguments import COLUMNAR, column_reading, data_options
 from kernelite.model import CompiledModel
 from kernelite.store.files import loads, model_kind
 from kernelite.support.errors import (
@@ -89,9 +89,7 @@ def predictor(path: str, *, exact: bool = False, allow_pickle: bool = False) -> 
     found = _compiled(path)  # which is by far the most common
     if found is not None and (not exact or found.guarantee == "exact"):
         return found
-    from kernelite.model.compiler.driver import (
-        open_model,  # not for a saved model: it takes a while
-    )
+    from kernelite.model.compiler.driver import open_model  # it takes a while
 
     if not is_pickle(path):
         return open_model(path, exact=exact)
@@ -134,11 +132,8 @@ def read_sample(args: argparse.Namespace, path: str, model: Any) -> Any:
         data = read_data(path, **{"labels": "ignore"} | data_options(args))
         return fitted_rows(model, data)[0]
     from kernelite.data.scoring.streams import Wanted, read_rows
-    from kernelite.data.tables.columnar.reading import TextOptions
 
-    label = "auto" if args.label_column is None else args.label_column
-    text = TextOptions(args.delimiter, args.header)
-    wanted = Wanted(columns, label_column=None if label == "none" else label, text=text)
+    wanted = Wanted(columns, **column_reading(args))
     return read_rows(model, path, wanted, format=args.data_format)
 
 

@@ -47,6 +47,7 @@ from kernelite.cli.arguments import (
     add_json,
     add_pickle,
     column_list,
+    column_reading,
     whole,
 )
 from kernelite.cli.console import note, print_json
@@ -285,16 +286,13 @@ def _skipped(args: argparse.Namespace) -> AbstractContextManager[Skipped | None]
 
 def _request(args: argparse.Namespace, answers: AskedOutputs) -> Request:
     from kernelite.data.scoring.files import Request
-    from kernelite.data.tables.columnar.reading import TextOptions
 
-    label = "auto" if args.label_column is None else args.label_column
     return Request(
         columns=args.columns,
         keep="all" if args.keep_all else args.id or (),
         outputs=answers.outputs,
         prefix=args.prefix or "",
-        label_column=None if label == "none" else label,
-        text=TextOptions(args.delimiter, args.header),
+        **column_reading(args),
     )
 
 

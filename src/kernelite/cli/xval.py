@@ -225,8 +225,6 @@ def _compiled(problem: Problem, svm: Any, sample: Any, rows: Any) -> tuple[NDArr
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    from kernelite.cli.xval import TYPES
-
     parser.add_argument("data", metavar="DATA", help="training data with labels")
     parser.add_argument(
         "--type", choices=tuple(TYPES), default="svc", help="kind of SVM (default: svc)"
@@ -246,8 +244,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Cross-validate every point of the grid."""
-    from kernelite.cli.xval import cross_validate, grid_points
-
     _check_usage(args)
     problem = _problem(args)
     points = grid_points(**_grids(args, problem))
@@ -263,8 +259,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_usage(args: argparse.Namespace) -> None:
-    from kernelite.cli.xval import TYPES
-
     if args.epsilon is not None and args.type != "svr":
         args.usage_error("argument --epsilon: only for --type svr")
     for name in ("C", "nu"):
@@ -273,7 +267,6 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 
 def _problem(args: argparse.Namespace) -> Problem:
-    from kernelite.cli.xval import Problem
     from kernelite.data.tables.data import read_data
 
     data = read_data(args.data, **{"labels": "required"} | data_options(args))
@@ -295,8 +288,6 @@ def _problem(args: argparse.Namespace) -> Problem:
 
 
 def _grids(args: argparse.Namespace, problem: Problem) -> dict[str, list[float]]:
-    from kernelite.cli.xval import TYPES
-
     names = TYPES[args.type][1]
     defaults = {"C": [1.0], "nu": [0.5]}
     if args.gamma is None:

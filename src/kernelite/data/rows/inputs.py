@@ -37,6 +37,7 @@ __all__ = [
     "refuse_no_rows",
     "row_blocks",
     "row_part",
+    "rows_at",
     "rows_within",
     "some_rows",
 ]
@@ -255,14 +256,18 @@ def some_rows(X: Any, most: int) -> Any:
     count = X.shape[0] if hasattr(X, "shape") else len(X)
     if count <= most:
         return X
-    chosen = np.unique(np.linspace(0, count - 1, most).astype(np.intp))
+    return rows_at(X, np.unique(np.linspace(0, count - 1, most).astype(np.intp)))
+
+
+def rows_at(X: Any, places: NDArray[np.intp]) -> Any:
+    """Some rows of `X`, in the form that `X` has."""
     if is_sparse(X):
-        return X.tocsr()[chosen]
-    if isinstance(X, np.ndarray | list | tuple):
-        return X[chosen] if isinstance(X, np.ndarray) else [X[int(i)] for i in chosen]
+        return X.tocsr()[places]
+    if isinstance(X, list | tuple):
+        return [X[int(i)] for i in places]
     if hasattr(X, "iloc"):
-        return X.iloc[chosen]
-    return X.take(chosen) if hasattr(X, "take") else X[chosen]
+        return X.iloc[places]
+    return X.take(places) if hasattr(X, "take") and not isinstance(X, np.ndarray) else X[places]
 
 
 NUMPYS_TEXT = re.compile(r"np\.(?:str|bytes)_\((.*)\)")  # as NumPy's messages quote a text

@@ -246,10 +246,8 @@ def compare(model: CompiledModel, original: Any, X: Any, /) -> Compared:
     ask = original if callable(original) else getattr(original, method, None)
     if ask is None:
         raise InputError(f"`model` must be the model that was compiled; it has no `{method}`.")
-    some, ours = (
-        _taken(some_rows(X, MOST_COMPARED_ROWS)),
-        partial(getattr(model, method), on_invalid="ignore"),
-    )
+    some = _taken(some_rows(X, MOST_COMPARED_ROWS))
+    ours = partial(getattr(model, method), on_invalid="ignore")
     try:
         theirs = np.asarray(ask(some))
     except (ValueError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""The rows that came nearest to failing, and those whose label holds least far."""
+"""The rows that came nearest to failing, and those whose label changes soonest when they move."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.data.rows.inputs import FloatArray, is_sparse
+from kernelite.data.rows.inputs import FloatArray, rows_at
 from kernelite.model import CompiledModel
 from kernelite.model.report.measure import TIERS, Measured, margins_of
 from kernelite.support.errors import KerneliteError
@@ -120,13 +120,7 @@ def held_rows(model: CompiledModel, X: Any, measured: Measured) -> Held | None:
     numbers = max(1, expansion.n_centers * expansion.n_features)
     most = int(min(MOST_RADII, measured.rows, max(MOST, RADIUS_WORK // numbers)))
     places = measured.chosen[np.linspace(0, measured.rows - 1, most).astype(np.intp)]
-    some = (
-        X.iloc[places]
-        if hasattr(X, "iloc")
-        else X.tocsr()[places]
-        if is_sparse(X)
-        else (np.asarray(X)[places])
-    )
+    some = rows_at(X, places)
     try:
         radii = model.radius(some)
         order = np.argsort(radii, kind="stable")[:MOST]
