@@ -27,5 +27,5 @@ class ModelPlugin(WorkerPlugin):  # type: ignore[misc, unused-ignore]
         self.name = name
 
     def teardown(self, worker: Any) -> None:
-        """Give the memory back."""
+        """Forget the model, so that its memory is free."""
         drop(self.shipment.digest)

@@ -66,7 +66,7 @@ class Centers:
 
     @classmethod
     def of(cls, expansion: KernelExpansion) -> Centers:
-        """Of one machine."""
+        """Lay out the centers of one machine."""
         centers, known = expansion.dense_centers(), expansion.known
         moves = 1.01 * known.centers * np.abs(centers).max(axis=0, initial=0.0)
         if not (expansion.kernel.damps and len(centers)):
@@ -78,7 +78,7 @@ class Centers:
         return cls(expansion, point, about, far, moves + UNIT * far)
 
     def derived(self, rows: FloatArray, moves: FloatArray, *, bounds: bool) -> Derived:
-        """Of rows (m, d) that may be off by `moves`, without the intercept.
+        """Scores, without the intercept, and derivatives of rows (m, d) that may be off by `moves`.
 
         Without `bounds` neither of them is to be used.
         """
@@ -156,7 +156,7 @@ class _EngineSums:
         return cls(stage_model(None, moved), sizes, expansion)
 
     def fill(self, rows: FloatArray, placed: Placed, out: Derived, bounds: bool) -> None:
-        """Put all of it into `out`, bounds where they are asked for."""
+        """Fill `out`; its bounds only where they are asked for."""
         (m, d), k = rows.shape, self.expansion.n_outputs
         for kept in row_blocks(m, max(64, SUMS_PER_BLOCK // (k * (d + 1)))):
             found = self.runner.evaluate(rows, kept, never)
@@ -206,7 +206,7 @@ class Placed:
 
     @classmethod
     def of(cls, laid_out: Centers, rows: FloatArray, moves: FloatArray) -> Placed:
-        """Rows as an expansion sees them, which may be off by `moves`."""
+        """Place rows as an expansion sees them; they may be off by `moves`."""
         expansion, moves = laid_out.expansion, moves + laid_out.moves
         if expansion.kernel.damps:
             rows = rows - laid_out.point

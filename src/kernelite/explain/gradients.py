@@ -78,7 +78,7 @@ def derivatives(model: ModelFields, X: Any, *, bounds: bool = True) -> Derived:
 
 
 def _of_machine(model: ModelFields, own: SeenBy, bounds: bool) -> Derived:
-    """By the columns that users pass."""
+    """Scores of one machine, and derivatives by the columns that users pass."""
     if own.model.tail is not None:
         raise UnsupportedModelError(
             "gradients of interpolators with a polynomial beside their kernel are not served; use "
@@ -184,7 +184,7 @@ def _solved_again(factor: FloatArray, V: FloatArray) -> FloatArray:
 
 
 def _inverse(model: ModelFields, seen: Sequence[SeenBy]) -> InverseFactor | None:
-    """W, where there is one, and where kernel values have bounds."""
+    """W; None where there is none, or where kernel values have no bounds."""
     variances, m = model._variances, len(seen[0].rows)
     if variances.expects(m, proven=True):
         variances.expect(m, [own.rows[:LAYOUT_ROWS] for own in seen])

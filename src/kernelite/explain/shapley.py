@@ -235,7 +235,7 @@ class Players:
 
     @property
     def count(self) -> int:
-        """p."""
+        """p, how many players there are."""
         return len(self.names)
 
 

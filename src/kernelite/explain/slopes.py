@@ -71,12 +71,12 @@ class Slope:
 
     @property
     def value_error(self) -> FloatArray:
-        """Of k."""
+        """How far k may be off."""
         return self._both[0]
 
     @property
     def slope_error(self) -> FloatArray:
-        """Of h."""
+        """How far h may be off."""
         return self._both[1]
 
     def as_value(self) -> Slope:

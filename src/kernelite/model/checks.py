@@ -195,8 +195,8 @@ def _check_parts(model: ModelFields) -> None:
         raise InputError("a model of several parts cannot be calibrated.")
 
 
-NEARNESS = 0.0, 1e-5, 1e-3, 1e-3, 0.01  # 2 gamma |u|^2 of the rows that loading compares,
-DEEP = (*NEARNESS, *np.geomspace(1e-8, 30.0, 60).tolist())  # and that a deep check does
+NEARNESS = 0.0, 1e-5, 1e-3, 1e-3, 0.01  # 2 gamma |u|^2 of the rows that loading compares
+DEEP = (*NEARNESS, *np.geomspace(1e-8, 30.0, 60).tolist())  # of those that a deep check compares
 SUM_ORDER_TOLERANCE = 1e-6  # relative: sums in another order differ by less
 
 

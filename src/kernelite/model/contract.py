@@ -175,11 +175,11 @@ class ScikitLearnContract(ModelFields):
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """No parameters: a compiled model is finished."""
+        """Return no parameters, since a compiled model is finished."""
         return {}
 
     def set_params(self, **params: object) -> Self:
-        """Refuses all but none: compile again with other options instead."""
+        """Refuse any parameter: compile again with other options instead."""
         if params:
             raise InputError(
                 f"a compiled model has no parameters to set, got {', '.join(sorted(params))}; "

@@ -275,7 +275,7 @@ class ModelFields:
 
     @cached_property
     def _latent(self) -> LatentVariance:
-        """Of a Gaussian process; others are refused."""
+        """The variance of a Gaussian process; other models are refused."""
         from kernelite.model.moments import posterior_of
 
         posterior, expansions = posterior_of(self)
@@ -297,7 +297,7 @@ class ModelFields:
         return Centers.of(self.expansion)
 
     def __pack__(self) -> dict[str, Any]:
-        """For files, which have what rows go through in two: steps, and the map behind them."""
+        """What a file holds: it splits the preparation into steps and the map behind them."""
         stored = {field.name: getattr(self, field.name) for field in fields(self)}
         before, input_map = self.preparation.before_map, self.preparation.input_map
         del stored["preparation"]

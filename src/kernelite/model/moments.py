@@ -131,7 +131,7 @@ def joint_answers(
 def _by_definition(
     model: ModelFields, given: Sequence[Any], method: Literal["predict", "predict_proba"]
 ) -> NDArray[Any]:
-    """Each machine for itself."""
+    """The same, with the mean and variance of each machine computed by itself."""
     each = zip(model.parts, given)
     found = [_each(part.model._latent, rows, part.model._runner, _moments) for part, rows in each]
     means, variances, lost = np.stack(found, axis=2).transpose(1, 0, 2)
@@ -198,7 +198,7 @@ def _variances_of_all(model: ModelFields, X: Any) -> FloatArray:
 
 
 def _variances(latent: LatentVariance, rows: Rows, runner: Runner) -> FloatArray:
-    """Shape (m,)."""
+    """Latent variances of one machine, shape (m,)."""
     found = _each(latent, rows, runner, _variance)
     _warn_of_lost(found[:, 1])
     return found[:, 0]
@@ -256,7 +256,7 @@ def _each(
     runner: Runner,
     answer: Callable[[LatentVariance, Sequence[FloatArray]], FloatArray],
 ) -> FloatArray:
-    """Each thread has rows of its own, whose kernel values it solves with at once."""
+    """Ask for blocks of rows; each thread solves with the kernel values of one at once."""
     return runner.each(rows, lambda *seen: answer(latent, seen), _block(latent))
 
 
@@ -281,7 +281,7 @@ def variances_of(model: ModelFields) -> Variances:
 
 
 def posterior_of(model: ModelFields) -> tuple[Posterior, tuple[KernelExpansion, ...]]:
-    """With the expansions whose kernels are added up: one, or that of each part."""
+    """The posterior, and the expansions whose kernels are added up: one, or that of each part."""
     machines: list[ModelFields] = [part.model for part in model.parts] or [model]
     expansions = tuple(one.expansion for one in machines if one.expansion is not None)
     if model.posterior is None or len(expansions) < len(machines):

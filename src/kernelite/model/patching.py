@@ -47,8 +47,8 @@ METHODS: dict[str, tuple[str, ...]] = {
 }
 """Module and class -> methods that are replaced; others call these."""
 
-FEWEST_ASKED_ROWS = 64  # that a fitted estimator has been asked for before it is compiled,
-FEWEST_PAIRS = 50_000  # and rows times centers: compiling takes about as long as these
+FEWEST_ASKED_ROWS = 64  # asked of a fitted estimator before it is compiled
+FEWEST_PAIRS = 50_000  # rows times centers, likewise: compiling takes about as long as these
 COMPARED_BYTES = 2**16  # of an array whose numbers are compared, and not only its identity
 CENTER_ATTRIBUTES = ("support_", "X_fit_", "X_train_")  # whose rows are the centers
 
@@ -274,7 +274,7 @@ def _compile(estimator: Any, kept: PatchedEstimator) -> None:
 
 
 def _check_as_fitted(estimator: Any) -> None:
-    """An SVM predicts by private copies of its coefficients, which were not to be changed."""
+    """Refuse an SVM whose private coefficients, by which it predicts, were changed."""
     if callable(estimator.kernel) and not hasattr(estimator.kernel, "theta"):
         raise NotServedError("its kernel is a function")
     for name in ("dual_coef_", "intercept_"):
@@ -334,7 +334,7 @@ def _rows(estimator: Any, X: Any) -> Any:
 
 
 def _check_names(estimator: Any, X: Any) -> None:
-    """Frames go on as before, unless their columns are those that were fitted on."""
+    """Leave frames to scikit-learn unless their columns are those that were fitted on."""
     columns = getattr(X, "columns", None)
     names = getattr(estimator, "feature_names_in_", None)
     known = None if names is None else list(names)

@@ -239,7 +239,7 @@ def part_rows(model: ModelFields, X: Any) -> PartRows:
 
 
 def runner_of(model: ModelFields) -> Runner:
-    """For rows of the model's width."""
+    """The runner of a model, or of its parts, for rows of the model's width."""
     if model.parts:
         parts = [
             (

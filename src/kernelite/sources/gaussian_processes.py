@@ -155,7 +155,7 @@ def read_binary_classifier(
 
 
 def _width(model: Any) -> int:
-    """d; kernels on other things than vectors are refused by their name."""
+    """d; 1 for things that are no vectors, whose kernels are refused by name later."""
     return int(np.shape(model.X_train_)[1]) if np.ndim(model.X_train_) == 2 else 1
 
 
@@ -299,7 +299,7 @@ def _factor(covariance: FloatArray, noise: FloatArray, type_name: str) -> FloatA
 
 
 def _check_prior(model: Any, rows: FloatArray, mean: float, kernel: Any, type_name: str) -> None:
-    """A `forward` of one's own may do more than its mean and its kernel: compare on some rows."""
+    """Refuse a `forward` that does more than its mean and its kernel, as some rows show."""
     prior = model.forward(model.train_inputs[0][:PRIOR_ROWS])
     ours, size = kernel(rows[:PRIOR_ROWS]), float(np.abs(kernel.diag(rows[:PRIOR_ROWS])).max())
     off = np.abs(_numbers(prior.covariance_matrix) - ours).max(initial=0.0)

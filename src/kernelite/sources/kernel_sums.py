@@ -152,7 +152,7 @@ def _tree_expansion(kernel: KernelTree, rows: FloatArray, weights: DualWeights) 
 def _with_constants(
     expansion: KernelExpansion, kernel: KernelTree, weights: DualWeights
 ) -> KernelExpansion:
-    """Scaled as the weights are, with all that is constant in the intercept."""
+    """The expansion scaled as the weights are, with all constants in its intercept."""
     made = scaled_outputs(expansion, weights.scales, weights.constants(kernel))
     if not kernel.constant_error:
         return made

@@ -92,7 +92,7 @@ class KernelTree:
 
     @property
     def constant(self) -> float:
-        """As a double."""
+        """The constant as a double."""
         return nearest(self.exact_constant)
 
     @property
@@ -262,7 +262,7 @@ def _merged(
 
 
 def _error(term: _Term) -> Fraction:
-    """Of the amplitude, in units of 2^-53."""
+    """How far an amplitude may be off, in units of 2^-53."""
     return abs(term.amplitude) * Fraction(term.units)
 
 

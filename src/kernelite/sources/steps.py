@@ -167,7 +167,7 @@ def _pca(pca: Any) -> list[Step]:
 
 
 def _projection(pca: Any, matrix: FloatArray, shift: FloatArray) -> Projection:
-    """With a slack that plain arithmetic keeps to for rows like those of the fit."""
+    """The projection, with a slack that plain arithmetic keeps for rows like those of the fit."""
     shares = numbers(pca.explained_variance_ratio_)
     largest = int(np.argmax(shares))
     variance = numbers(pca.explained_variance_)[largest] / max(float(shares[largest]), 1e-9)
@@ -251,7 +251,7 @@ def _branch_steps(inner: Any) -> tuple[list[Step], AffineMap | None]:
 
 
 def _inside(steps: list[Step]) -> Any:
-    """Steps as a branch holds them: those on all columns bare."""
+    """Steps as a branch holds them: steps on all its columns without their `Columns`."""
     found: list[Any] = []
     for step in steps:
         if isinstance(step, Columns):

@@ -63,7 +63,7 @@ def error_bound(model: CompiledModel, program: Program, rows: Tensor) -> Tensor:
 
 
 def _at_least(program: Program, rule: Criterion, found: Any, bounds: Tensor, spread: Any) -> Tensor:
-    """Bounds that are the tolerance at least where the rule holds: any stage may answer there."""
+    """Bounds, at least the tolerance where the rule holds: any stage may answer such rows."""
     settled = settler(program, rule)(found.scores, found.bounds)
     least = torch.as_tensor(np.max(spread) if bounds.ndim == 1 else spread, device=bounds.device)
     settled = settled if bounds.ndim == 1 else settled[:, None]
@@ -115,7 +115,7 @@ def _variances(
 
 
 def _warn(variances: Tensor, least: Tensor) -> None:
-    """Of variances that rounding has taken; the host waits for their number."""
+    """Warn of variances that rounding left no digits of; the host waits for their number."""
     lost, negative = torch.stack([variances <= least, variances < 0.0]).sum(dim=1).tolist()
     if lost:
         warnings.warn(

@@ -126,7 +126,7 @@ class KernelLayout(Buffers):
 
 
 def _for_kernel(approximation: Approximation) -> Approximation:
-    """The same, if its form is full and its rows are wide with the form on all its directions."""
+    """The approximation, with a full form of wide rows as a spectral one of all directions."""
     form = approximation.form
     if isinstance(form, SpectralForm) or form.n_features <= NARROW:
         return approximation

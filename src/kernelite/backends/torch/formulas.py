@@ -101,7 +101,7 @@ class TensorValue:
 
     @property
     def T(self) -> TensorValue:
-        """Turned."""
+        """Columns as rows."""
         return TensorValue(self.tensor.T)
 
     def __pow__(self, exponent: float) -> TensorValue:
@@ -225,7 +225,7 @@ class TorchOps:
     max, min = _by_axis(torch.amax), _by_axis(torch.amin)
 
     def sum(self, x: TensorValue, axis: int, keepdims: bool = False) -> TensorValue:
-        """Truth values are counted."""
+        """Sums along an axis; truth values are counted."""
         return TensorValue(x.tensor.double().sum(dim=axis, keepdim=keepdims))
 
     def argmax(self, x: TensorValue, axis: int = 1) -> TensorValue:
@@ -271,7 +271,7 @@ class TorchOps:
         return TensorValue(total)
 
     def clip(self, x: TensorValue, low: float, high: float) -> TensorValue:
-        """Between the two."""
+        """Brought into [low, high]."""
         return TensorValue(x.tensor.clamp(low, high))
 
     def maximum(self, x: Any, y: Any) -> TensorValue:
@@ -291,12 +291,12 @@ class TorchOps:
         return TensorValue(torch.nextafter(x.tensor, self.tensor(towards)))
 
     def where(self, condition: TensorValue, x: Any, y: Any) -> TensorValue:
-        """One or the other."""
+        """`x` where the condition holds, else `y`."""
         own = self.tensor(x) if isinstance(y, int | float) else self.operand(x)
         return TensorValue(torch.where(condition.tensor, *_alike(own, self.operand(y))))
 
     def concat(self, parts: Sequence[TensorValue], axis: int = 0) -> TensorValue:
-        """Side by side."""
+        """Tensors one after another along an axis."""
         return TensorValue(torch.cat([part.tensor for part in parts], dim=axis))
 
     def stack(self, parts: Sequence[TensorValue], axis: int = 0) -> TensorValue:
@@ -304,11 +304,11 @@ class TorchOps:
         return TensorValue(torch.stack([part.tensor for part in parts], dim=axis))
 
     def full(self, shape: tuple[int, ...], value: Any) -> TensorValue:
-        """One value everywhere."""
+        """A number in every entry."""
         return TensorValue(self.tensor(value).expand(shape).clone())
 
     def full_like(self, x: TensorValue, value: Any) -> TensorValue:
-        """One value, in the shape and type of `x`."""
+        """A number in every entry, in the shape and type of `x`."""
         return TensorValue(torch.full_like(x.tensor, value))
 
     def take_along_axis(self, x: TensorValue, index: TensorValue, axis: int) -> TensorValue:

@@ -109,20 +109,20 @@ class DeviceProducts:
 
     @property
     def line(self) -> int:
-        """Numbers that the factors of a row take."""
+        """How many numbers the factors of a row take."""
         d, n = self.centers.shape
         return max(1, n) * max(d, self.count)
 
     @property
     def room(self) -> int:
-        """Numbers held at once."""
+        """How many numbers are held at once."""
         if self.device.type != "cuda":
             return HOST_ROOM
         memory = torch.cuda.get_device_properties(self.device).total_memory
         return int(min(MOST_ROOM, memory // (8 * MEMORY_SHARE)))
 
     def factors(self, rows: Any, moves: Any) -> Factors:
-        """Of rows (m, d) in host memory."""
+        """The factors of rows (m, d) in host memory."""
         z, off = (torch.from_numpy(np.array(a)).to(self.device)[:, :, None] for a in (rows, moves))
         gaps = (z - self.centers).abs_()
         exponents = (self.square * gaps + self.city).mul_(gaps)
@@ -171,7 +171,7 @@ class DeviceProducts:
     def _some(
         self, u: Factors, v: Factors, quadrature: Quadrature, units: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Of a few rows and background rows."""
+        """The same, of a few rows and background rows."""
         errors = (1.0 + (units + u.errors + units * u.errors), 1.0 + v.errors)
         if u.values.is_cuda and has_triton():
             from kernelite.backends.torch.kernels.shapley import run_players, run_products

@@ -216,7 +216,7 @@ class _DiskError(Exception):
 
 
 class _in_words(contextlib.AbstractContextManager[None]):
-    """Turns what a network can do into one sentence."""
+    """Turn whatever goes wrong in a network into one sentence."""
 
     def __init__(self, address: str) -> None:
         self.address = address

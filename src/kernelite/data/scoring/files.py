@@ -73,7 +73,7 @@ class FilesPrediction:
 
     @property
     def rows(self) -> int:
-        """Rows of all files."""
+        """How many rows all files have."""
         return sum(file.rows for file in self.files)
 
 

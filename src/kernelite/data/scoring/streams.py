@@ -99,7 +99,7 @@ class Block:
         return None if self.part is None else self.part.batch
 
     def blame(self) -> AbstractContextManager[None]:
-        """Around what the model does with it: an error then names file, column and row."""
+        """A context for what the model does with the block: errors name file, column and row."""
         if self.part is None:
             return nullcontext()
         return naming_defects(self.path, self.part, self.numbers)
@@ -284,8 +284,10 @@ class _Columns:
 
 
 def _texts(column: Any) -> NDArray[np.object_]:
-    """A column's values as text, each distinct one once: as an array of fixed width, one long
-    label would make them all as long."""
+    """A column's values as Python strings, each distinct one once.
+
+    In an array of fixed width, one long label would make them all as long.
+    """
     coded = column if hasattr(column, "dictionary") else column.dictionary_encode()
     values = [str(value) for value in (*coded.dictionary.to_pylist(), None)]
     codes = coded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)

@@ -83,7 +83,7 @@ class SparseBlock:
 
     @property
     def n_rows(self) -> int:
-        """n."""
+        """How many rows there are."""
         return len(self.indptr) - 1
 
     @property

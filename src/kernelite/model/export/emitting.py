@@ -104,7 +104,7 @@ class Constants:
         self._names: dict[Any, str] = {}
 
     def name(self, values: NDArray[Any], kind: str) -> str:
-        """Of these numbers, as one run."""
+        """The name of an array of these numbers."""
         flat = np.ascontiguousarray(values).reshape(-1)
         key = (kind, flat.dtype.str, flat.tobytes())
         if key not in self._names:
@@ -213,7 +213,7 @@ class _Body:
         self.lines.append("    " * len(self.scopes) + text)
 
     def fresh(self) -> str:
-        """A name."""
+        """A name that is not used yet."""
         self.count += 1
         return f"v{self.count}"
 

@@ -72,7 +72,7 @@ class Trace(ComposedOps):
         kind: str,
         data: Any = None,
     ) -> TracedNode:
-        """The same one, where it is there."""
+        """A node; the one that is there, where an equal one was made before."""
         held = data.tobytes() if isinstance(data, np.ndarray) else data
         key = (op, *(id(node) for node in inputs), shape, kind, held)
         if key not in self._made:
@@ -103,13 +103,13 @@ class Trace(ComposedOps):
         return self.node("placed", (x,), places.shape, x.kind, np.ascontiguousarray(places))
 
     def in_order(self, x: TracedNode) -> TracedNode:
-        """With its entries side by side, so that they can be asked for in any order."""
+        """The same entries held side by side, so that any of them can be asked for."""
         return self.elementwise("copy", x, kind=x.kind) if x.op == "placed" else x
 
     def reduced(
         self, op: str, x: Any, axis: int, keepdims: bool = False, kind: str = "f"
     ) -> TracedNode:
-        """Along an axis."""
+        """A reduction along an axis."""
         x = self.given(x)
         axis %= len(x.shape)
         shape = x.shape[:axis] + x.shape[axis + 1 :]
@@ -153,14 +153,14 @@ class Trace(ComposedOps):
         return self.reduced("argmax", x, axis, kind="i")
 
     def concat(self, parts: Sequence[Any], axis: int = 0) -> TracedNode:
-        """One after another along an axis."""
+        """Arrays one after another along an axis."""
         nodes = [self.given(part) for part in parts]
         whole = np.concatenate([np.empty(node.shape) for node in nodes], axis=axis)
         kind = "f" if any(node.kind == "f" for node in nodes) else nodes[0].kind
         return self.node("concat", nodes, whole.shape, kind, axis)
 
     def stack(self, parts: Sequence[Any], axis: int = 0) -> TracedNode:
-        """On a new axis."""
+        """Arrays side by side along a new axis."""
         nodes = [self.given(part) for part in parts]
         axis %= len(nodes[0].shape) + 1
         shape = nodes[0].shape

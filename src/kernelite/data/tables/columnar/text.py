@@ -125,7 +125,7 @@ class TextSource:
         return TablePart(whole.filter(arrow().array(good)), "", part.first_row, places[good])
 
     def _skip_uneven(self, row: Any) -> str:
-        """What pyarrow asks about a row with too few or too many cells."""
+        """Tell a row with too few or too many cells, and have pyarrow skip it."""
         assert self._options.on_bad_row is not None
         place = row.number - self._layout.line - (self._layout.names is not None)
         self._uneven.append(place)
@@ -239,7 +239,7 @@ def _as_doubles(batch: Any, numbers: set[str]) -> Any:
 
 
 def _silently(_: Any) -> str:
-    """What a first look at a file does about uneven rows, which are told when they are read."""
+    """Skip uneven rows at the first look at a file: they are told when they are read."""
     return "skip"
 
 

@@ -262,7 +262,7 @@ class Value:
         )
 
     def of_width(self, width: int) -> Value:
-        """The same, known to have so many columns."""
+        """The same tensor, known to have so many columns."""
         self.width = width
         return self
 
@@ -288,7 +288,7 @@ class Value:
         return self.graph.op("NonZero", self.reshape(-1), ndim=2, kind="i").reshape(-1)
 
     def updated(self, index: Value, rows: Value) -> Value:
-        """The same with some rows replaced."""
+        """The same tensor with some rows replaced."""
         return self.graph.op("ScatterND", self, index.reshape(-1, 1), rows, ndim=self.ndim)
 
 
