@@ -16,7 +16,7 @@ from typing import Any
 from kernelite import __version__
 from kernelite.model import CompiledModel, require_compiled
 from kernelite.store.files import load, save
-from kernelite.support.errors import InputError, missing_extra
+from kernelite.support.errors import InputError, optional
 
 __all__ = ["load_model", "log_model", "save_model"]
 
@@ -194,10 +194,6 @@ def _inside(folder: Path, name: object) -> Path:
 
 
 def _mlflow() -> Any:
-    try:
-        import mlflow
-        import mlflow.models
-        import mlflow.models.utils
-    except ImportError:
-        raise missing_extra("this needs MLflow", "mlflow-skinny pandas", "mlflow") from None
-    return mlflow
+    for module in ("mlflow.models.utils", "mlflow"):
+        found = optional(module, "this needs MLflow", "mlflow-skinny pandas", "mlflow")
+    return found

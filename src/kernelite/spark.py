@@ -7,7 +7,6 @@ and is unpacked once per Python worker.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +16,7 @@ from kernelite.data.scoring.expected import expected_of
 from kernelite.data.scoring.outputs import answer, check_outputs, example
 from kernelite.data.scoring.shipping import Shipment, ShippedScorer, ship
 from kernelite.model import CompiledModel
-from kernelite.support.errors import InputError, missing_extra
+from kernelite.support.errors import InputError, optional
 
 __all__ = ["batch_iterator", "predict", "predict_udf"]
 
@@ -172,9 +171,5 @@ def _type_of(values: Any) -> Any:
 
 
 def _spark(part: str) -> Any:
-    try:
-        return import_module(f"pyspark.{part}")
-    except ImportError:
-        raise missing_extra(
-            "scoring with Spark needs pyspark", "pyspark pandas pyarrow", "spark"
-        ) from None
+    need = "scoring with Spark needs pyspark"
+    return optional(f"pyspark.{part}", need, "pyspark pandas pyarrow", "spark")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernelite.data.scoring.outputs import answer, check_outputs, column_names, example
 from kernelite.model import CompiledModel, require_compiled
-from kernelite.support.errors import InputError, missing_extra
+from kernelite.support.errors import InputError, optional
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
@@ -128,8 +128,4 @@ def _variables(model: CompiledModel, data: Dataset) -> Dataset:
 
 
 def _xarray() -> Any:
-    try:
-        import xarray
-    except ImportError:
-        raise missing_extra("`kernelite.xarray` needs xarray", "xarray", "xarray") from None
-    return xarray
+    return optional("xarray", "`kernelite.xarray` needs xarray", "xarray", "xarray")

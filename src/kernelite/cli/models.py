@@ -18,7 +18,7 @@ from kernelite.support.errors import (
     KerneliteError,
     require_scikit_learn,
 )
-from kernelite.support.files import open_binary
+from kernelite.support.files import check_apart, open_binary
 
 __all__ = [
     "check_order",
@@ -41,11 +41,8 @@ def check_output(output: str, *inputs: str | None) -> None:
     output : str
     *inputs : str or None
     """
-    if not os.path.isfile(output):  # devices and pipes may well be both ends
-        return
-    for path in inputs:
-        if path is not None and os.path.exists(path) and os.path.samefile(output, path):
-            raise InputError(f"`{output}` is read too, so it cannot be written; name another.")
+    if os.path.isfile(output):  # devices and pipes may well be both ends
+        check_apart(output, *filter(None, inputs))
 
 
 @contextmanager

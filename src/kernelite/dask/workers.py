@@ -13,14 +13,13 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from multiprocessing import resource_tracker
 from typing import Any
 
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.scoring.shipping import Shipment, Ticket, arrivals, drop, ship
 from kernelite.model import CompiledModel
-from kernelite.support.errors import InputError, missing_extra
+from kernelite.support.errors import InputError, optional
 
 __all__ = ["carry", "connect", "forget", "model_counts", "require_dask"]
 
@@ -38,14 +37,9 @@ def require_dask(part: str = "") -> Any:
     >>> require_dask("array").__name__
     'dask.array'
     """
-    try:
-        return import_module(part if part == "distributed" else f"dask.{part}" if part else "dask")
-    except ImportError:
-        raise missing_extra(
-            "scoring with Dask needs dask and distributed",
-            "'dask[array,dataframe]' distributed pyarrow",
-            "dask",
-        ) from None
+    module = part if part == "distributed" else f"dask.{part}" if part else "dask"
+    need = "scoring with Dask needs dask and distributed"
+    return optional(module, need, "'dask[array,dataframe]' distributed pyarrow", "dask")
 
 
 def carry(shipment: Shipment, client: Any = None) -> Any:

@@ -15,7 +15,7 @@ import zlib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from kernelite.support.errors import FileFormatError, InputError, KerneliteError, missing_extra
+from kernelite.support.errors import FileFormatError, InputError, KerneliteError, optional
 
 if TYPE_CHECKING:
     import lzma
@@ -235,10 +235,6 @@ def _zstd(raw: io.BufferedReader) -> Any:
         return import_module("compression.zstd").ZstdFile(raw)
     except ImportError:
         pass
-    try:
-        arrow = import_module("pyarrow")
-    except ImportError:
-        raise missing_extra(
-            "reading zstd files needs Python 3.14 or pyarrow", "pyarrow", "arrow"
-        ) from None
+    need = "reading zstd files needs Python 3.14 or pyarrow"
+    arrow = optional("pyarrow", need, "pyarrow", "arrow")
     return arrow.CompressedInputStream(arrow.PythonFile(raw, mode="r"), "zstd")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+from importlib import import_module
+from typing import Any
 
 from kernelite.support.terminal import printable
 
@@ -21,6 +23,8 @@ __all__ = [
     "MissingExtraError",
     "OutsideValidityError",
     "UnsupportedModelError",
+    "missing_extra",
+    "optional",
     "require_scikit_learn",
 ]
 
@@ -88,6 +92,21 @@ def missing_extra(need: str, packages: str, extra: str) -> MissingExtraError:
     'exporting to ONNX needs onnx: pip install onnx (the extra `onnx`).'
     """
     return MissingExtraError(f"{need}: pip install {packages} (the extra `{extra}`).")
+
+
+def optional(module: str, need: str, packages: str, extra: str) -> Any:
+    """A module of an optional library, or the error about its absence.
+
+    Examples
+    --------
+    >>> optional("no_such_library", "this example needs it", "nothing", "all")
+    Traceback (most recent call last):
+    kernelite.MissingExtraError: this example needs it: pip install nothing (the extra `all`).
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise missing_extra(need, packages, extra) from None
 
 
 class FileFormatError(KerneliteError):

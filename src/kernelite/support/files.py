@@ -25,6 +25,7 @@ __all__ = [
     "STANDARD_INPUT",
     "atomic_write",
     "cache_folder",
+    "check_apart",
     "open_binary",
     "open_to_others",
     "why_distrusted",
@@ -88,6 +89,14 @@ def _standard_input() -> io.BufferedReader:
 class _KeptOpen(io.BufferedReader):
     def close(self) -> None:
         """Leave it open."""
+
+
+def check_apart(target: str, *sources: str) -> None:
+    """Refuse to write over what is read."""
+    for source in sources:
+        both = os.path.exists(source) and os.path.exists(target)
+        if both and os.path.samefile(source, target):
+            raise InputError(f"`{target}` is read too, so it cannot be written; name another.")
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from kernelite.model.export.float32 import float32_error
 from kernelite.model.export.graph.answers import Answers, answers_of, label_lists, label_type
 from kernelite.model.export.graph.graph import Graph, Node, Value
 from kernelite.model.export.selection import Dtype, ExportSelection, Part
-from kernelite.support.errors import UnsupportedModelError, missing_extra
+from kernelite.support.errors import UnsupportedModelError, optional
 
 __all__ = ["to_onnx"]
 
@@ -30,11 +30,7 @@ LARGEST_FILE = 2**31 - 2**20  # a protobuf message holds less than 2 GB
 
 def require_onnx() -> Any:
     """The `onnx` package, or an error that names the extra."""
-    try:
-        import onnx
-    except ImportError:
-        raise missing_extra("exporting to ONNX needs onnx", "onnx", "onnx") from None
-    return onnx
+    return optional("onnx", "exporting to ONNX needs onnx", "onnx", "onnx")
 
 
 def to_onnx(

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.support.errors import InputError, missing_extra
+from kernelite.support.errors import InputError, optional
 
 __all__ = [
     "as_numpy",
@@ -190,13 +189,9 @@ def narwhals_frame(X: Any, name: str) -> Any:
     """A frame of another library as narwhals shows it (extra `frames`)."""
     if hasattr(type(X), "collect"):
         raise InputError(f"`{name}` is a lazy frame, whose rows are not there yet; collect it.")
-    try:
-        narwhals = import_module("narwhals")
-    except ImportError:
-        kind = f"{type(X).__module__}.{type(X).__qualname__}"
-        raise missing_extra(
-            f"`{name}` is a {kind}; reading it needs narwhals", "narwhals", "frames"
-        ) from None
+    kind = f"{type(X).__module__}.{type(X).__qualname__}"
+    need = f"`{name}` is a {kind}; reading it needs narwhals"
+    narwhals = optional("narwhals", need, "narwhals", "frames")
     try:
         return narwhals.from_native(X, eager_only=True)
     except narwhals.exceptions.DuplicateError:

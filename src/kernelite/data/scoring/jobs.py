@@ -29,7 +29,7 @@ from kernelite.data.tables.columnar.writing import BatchSink
 from kernelite.data.tables.columnar.writing import open_sink as open_columns
 from kernelite.model import CompiledModel
 from kernelite.support.errors import InputError, MissingExtraError
-from kernelite.support.files import STANDARD_INPUT, atomic_write, open_binary
+from kernelite.support.files import STANDARD_INPUT, atomic_write, check_apart, open_binary
 from kernelite.support.terminal import unwrapped
 
 __all__ = [
@@ -101,14 +101,14 @@ def list_jobs(
         raise InputError(f"only CSV is written to stdout, not {output}; name a file.")
     file = _file(os.fspath(source), format, output)
     if os.path.isfile(file.path):
-        _check_apart(file.path, target)
+        check_apart(target, file.path)
     return [Job(file, target, output or ("csv" if target == "-" else output_format(target)))]
 
 
 def check_folders_apart(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Refuse to write into the folder that is read: the next run would read the answers."""
     inner, outer = os.path.realpath(target), os.path.realpath(source)
-    _check_apart(outer, os.fspath(target))
+    check_apart(os.fspath(target), outer)
     if os.path.isdir(outer) and os.path.commonpath([inner, outer]) == outer:
         raise InputError(
             f"`{os.fspath(target)}` is inside the folder that is read; name one outside it."
@@ -164,11 +164,6 @@ def _within(folder: str, file: SourceFile, output: ColumnarFormat | None) -> Job
     if format_of(f"a{ending}") != format or ending.lower() == ".tsv":
         ending = f".{format}"
     return Job(file, os.path.join(folder, f"{stem_of(file.path)}{ending}"), format, True)
-
-
-def _check_apart(source: str, target: str) -> None:
-    if os.path.exists(target) and os.path.samefile(source, target):
-        raise InputError(f"`{target}` is read too, so it cannot be written; name another.")
 
 
 # Where answers go: one sink per format, each a file that appears whole or not at all.

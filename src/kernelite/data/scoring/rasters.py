@@ -24,8 +24,8 @@ from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.scoring.outputs import answer, check_outputs, column_names, example
 from kernelite.model import CompiledModel
 from kernelite.program.bounded import Stats
-from kernelite.support.errors import FileFormatError, InputError, missing_extra
-from kernelite.support.files import atomic_write
+from kernelite.support.errors import FileFormatError, InputError, optional
+from kernelite.support.files import atomic_write, check_apart
 from kernelite.support.overlap import read_ahead
 from kernelite.support.terminal import Progress
 
@@ -81,12 +81,7 @@ def predict_raster(
     """
     if not is_raster(destination):
         raise InputError(f"`{destination}` must end in .tif or .tiff, since a raster is written.")
-    if (
-        os.path.exists(source)
-        and os.path.exists(destination)
-        and os.path.samefile(source, destination)
-    ):
-        raise InputError(f"`{destination}` is read too, so it cannot be written; name another.")
+    check_apart(destination, source)
     outputs = check_outputs(model, outputs)
     with _opened(source) as scene:
         features = _features(model, scene, bands, source)
@@ -329,13 +324,9 @@ def _profile(scene: Any, out: _Bands) -> dict[str, Any]:
 
 
 def _rasterio() -> Any:
-    try:
-        import rasterio
-        import rasterio.errors
-        import rasterio.windows
-    except ImportError:
-        raise missing_extra("rasters need rasterio", "rasterio", "raster") from None
-    return rasterio
+    for module in ("rasterio.windows", "rasterio.errors", "rasterio"):
+        found = optional(module, "rasters need rasterio", "rasterio", "raster")
+    return found
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from kernelite.support.errors import (
     InputError,
     KerneliteError,
     MissingExtraError,
-    missing_extra,
+    optional,
 )
 
 __all__ = [
@@ -44,13 +44,7 @@ def require_pyarrow() -> Any:
     >>> require_pyarrow().__name__
     'pyarrow'
     """
-    try:
-        import pyarrow
-    except ImportError:
-        raise missing_extra(
-            "record batches and columnar files need pyarrow", "pyarrow", "arrow"
-        ) from None
-    return pyarrow
+    return optional("pyarrow", "record batches and columnar files need pyarrow", "pyarrow", "arrow")
 
 
 def arrow(part: str = "") -> Any:
