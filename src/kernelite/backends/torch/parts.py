@@ -85,12 +85,11 @@ class PartModule(Buffers):
         self.steps = RowSteps(model)
         self.forms = None if model.approximation is None else FirstForm(model.approximation)
         self.fused = self.fine = self.exact = None
-        if model.expansion is not None:
-            mapped = model.preparation.input_map is not None
-            if not model.expansion.has_series:
-                self.exact = KernelSums(model.expansion, mapped=mapped)
-        if model.expansion is not None and model.expansion.has_series:
-            dense = DenseExact.prepare(model.expansion, mapped=mapped)
+        expansion, mapped = model.expansion, model.preparation.input_map is not None
+        if expansion is not None and not expansion.has_series:
+            self.exact = KernelSums(expansion, mapped=mapped)
+        elif expansion is not None:
+            dense = DenseExact.prepare(expansion, mapped=mapped)
             self.exact = ExactSums(dense)
             if SliceSums.serves(dense):
                 self.fused = SliceSums(dense, _families(model.head))

@@ -168,7 +168,7 @@ def check(
     unchecked : bool
         Accept another digest (the publisher may have changed the file); rows and features must
         agree all the same.
-    on_progress : callable
+    tell : callable
         Told the rows read so far.
 
     Returns

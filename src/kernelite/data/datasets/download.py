@@ -66,7 +66,7 @@ def download(
         Accept a file whose digest is not the known one.
     insecure : bool
         Accept http, where anybody on the way can change what comes.
-    on_progress : callable
+    tell : callable
         Told the bytes done and the bytes in all (None if the server does not say).
     tell_check : callable
         Told the rows verified.
