@@ -167,11 +167,7 @@ def _add_flavors(entry: Any, model: CompiledModel) -> None:
 
 
 def _write_environment(folder: Path, requirements: Any, extra: Any) -> None:
-    from mlflow.utils.environment import (
-        _mlflow_conda_env,
-        _process_pip_requirements,
-        _PythonEnv,
-    )
+    from mlflow.utils.environment import _mlflow_conda_env, _process_pip_requirements, _PythonEnv
 
     conda, wanted, constraints = _process_pip_requirements(
         [f"kernelite=={__version__}"], requirements, extra

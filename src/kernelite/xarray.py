@@ -23,12 +23,7 @@ __all__ = ["predict"]
 
 
 def predict(
-    model: CompiledModel,
-    data: DataArray | Dataset,
-    /,
-    *,
-    dim: str = "band",
-    output: str = "label",
+    model: CompiledModel, data: DataArray | Dataset, /, *, dim: str = "band", output: str = "label"
 ) -> DataArray:
     """Predict every pixel of an array.
 

@@ -137,11 +137,7 @@ def add_data_options(parser: argparse.ArgumentParser, *, columnar: bool = False)
 
 def data_options(args: argparse.Namespace) -> dict[str, Any]:
     """Keyword arguments for `read_data` and `iter_data`: only what was given."""
-    options = {
-        "format": args.data_format,
-        "delimiter": args.delimiter,
-        "header": args.header,
-    }
+    options = {"format": args.data_format, "delimiter": args.delimiter, "header": args.header}
     given = {name: value for name, value in options.items() if value is not None}
     if args.label_column is not None:
         given["label_column"] = None if args.label_column == "none" else args.label_column

@@ -169,9 +169,7 @@ def _cross_validate(args: argparse.Namespace) -> int:
 
 
 def _main(
-    parser: argparse.ArgumentParser,
-    argv: Arguments,
-    run: Callable[[argparse.Namespace], int],
+    parser: argparse.ArgumentParser, argv: Arguments, run: Callable[[argparse.Namespace], int]
 ) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
 

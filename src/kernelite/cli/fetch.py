@@ -29,10 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", metavar="NAME", nargs="*", help="data set, or one of its files")
     parser.add_argument("--folder", metavar="DIR", help="where to (default: the cache folder)")
     parser.add_argument(
-        "--from",
-        dest="base",
-        metavar="ADDRESS",
-        help="a mirror of LIBSVM's data page, https",
+        "--from", dest="base", metavar="ADDRESS", help="a mirror of LIBSVM's data page, https"
     )
     parser.add_argument(
         "--insecure",

@@ -171,12 +171,7 @@ class _EngineSums:
                 self._bound(kept, T, spelled_out(found.bounds), placed, out)
 
     def _bound(
-        self,
-        kept: slice,
-        T: FloatArray,
-        off: FloatArray,
-        placed: Placed,
-        out: Derived,
+        self, kept: slice, T: FloatArray, off: FloatArray, placed: Placed, out: Derived
     ) -> None:
         gamma = self.expansion.gamma
         steep = math.sqrt(2.0 * gamma / math.e) * 1.001 * placed.moved[kept]

@@ -147,10 +147,7 @@ def _distances(
 
 
 def _of_radial(
-    value: FloatArray,
-    slope: FloatArray,
-    relative: Callable[[], FloatArray],
-    inverse: FloatArray,
+    value: FloatArray, slope: FloatArray, relative: Callable[[], FloatArray], inverse: FloatArray
 ) -> Slope:
     def errors() -> tuple[FloatArray, FloatArray]:
         grown = np.expm1(np.minimum(1.05 * relative(), 700.0))

@@ -21,12 +21,7 @@ from kernelite.data.rows.inputs import FloatArray, check_finite, is_sparse
 from kernelite.machine.affine import AFFINE_UNITS, AffineMap
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import (
-    Kernel,
-    Laplacian,
-    Rbf,
-    SumKernel,
-)
+from kernelite.machine.kernels import Kernel, Laplacian, Rbf, SumKernel
 from kernelite.machine.preparation import Kept, Preparation, Selection
 from kernelite.machine.preparation.columns import Columns
 from kernelite.machine.preparation.encoding import Bins, OneHot, Ordinal

@@ -28,10 +28,7 @@ from kernelite.support.errors import InputError
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
-__all__ = [
-    "check_model",
-    "disagreements",
-]
+__all__ = ["check_model", "disagreements"]
 
 # Whether a model's numbers can overflow: scores would be infinite, and their differences NaN.
 

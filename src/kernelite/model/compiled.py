@@ -15,11 +15,7 @@ from kernelite.model.contract import names_can_be_set, offered
 from kernelite.model.predicting import Predicting, rule_of
 from kernelite.model.serving import explained_on, of_tensor, rows_and_runner
 from kernelite.program.bounded import Bounded, spelled_out
-from kernelite.program.criteria import (
-    PROBABILITY_TOLERANCE,
-    decision_tolerance,
-    never,
-)
+from kernelite.program.criteria import PROBABILITY_TOLERANCE, decision_tolerance, never
 from kernelite.support.errors import InputError, require_scikit_learn
 from kernelite.support.records import dataclass
 

@@ -25,12 +25,7 @@ from kernelite.model.serving import (
     wide_row,
 )
 from kernelite.program.bounded import EXACT, Stats
-from kernelite.program.criteria import (
-    Criterion,
-    LabelMargin,
-    Margin,
-    never,
-)
+from kernelite.program.criteria import Criterion, LabelMargin, Margin, never
 from kernelite.support.errors import InputError
 
 __all__ = ["Predicting", "answer", "rule_of"]

@@ -93,11 +93,7 @@ def combined(
     if len(parts) > 1:
         return machine
     (part,) = parts
-    return replace(
-        machine,
-        expansion=_in_order(part),
-        preparation=part.machine.preparation,
-    )
+    return replace(machine, expansion=_in_order(part), preparation=part.machine.preparation)
 
 
 def weighted(machine: Machine, weight: Fraction) -> Machine:

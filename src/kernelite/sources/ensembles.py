@@ -132,10 +132,7 @@ def _votes(
 
 
 def _mean(
-    model: Any,
-    type_name: str,
-    machines: list[Machine],
-    weights: NDArray[np.float64] | None = None,
+    model: Any, type_name: str, machines: list[Machine], weights: NDArray[np.float64] | None = None
 ) -> Machine:
     outputs = machines[0].expansion.n_outputs
     if all(machine.head.scores_are_values for machine in machines):

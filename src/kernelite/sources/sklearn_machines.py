@@ -23,11 +23,7 @@ from kernelite.machine.heads import (
     OutlierHead,
     RegressorHead,
 )
-from kernelite.machine.kernels import (
-    Bump,
-    FunctionKernel,
-    Matern,
-)
+from kernelite.machine.kernels import Bump, FunctionKernel, Matern
 from kernelite.machine.kernels.powers import log_volume
 from kernelite.machine.machine import Machine
 from kernelite.sources.common import (

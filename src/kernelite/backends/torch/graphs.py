@@ -135,12 +135,7 @@ class Graphs:
             self._recorded.clear()
 
     def __call__(
-        self,
-        key: Hashable,
-        work: Work[Found],
-        rows: Tensor,
-        wanted: Sequence[str],
-        entries: int,
+        self, key: Hashable, work: Work[Found], rows: Tensor, wanted: Sequence[str], entries: int
     ) -> tuple[Found, list[int]]:
         """What `work` finds for up to 4,096 rows, and its tally in host memory.
 

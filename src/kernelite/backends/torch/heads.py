@@ -17,11 +17,7 @@ from kernelite.backends.torch.formulas import Formula, TensorValue
 from kernelite.backends.torch.fused import SliceSums
 from kernelite.backends.torch.kernels import has_triton
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.heads import (
-    ClassifierHead,
-    LatentHead,
-    LinearHead,
-)
+from kernelite.machine.heads import ClassifierHead, LatentHead, LinearHead
 from kernelite.machine.heads.coupling import pair_probabilities
 from kernelite.machine.heads.pairwise import pairs
 from kernelite.machine.heads.values import SMALLEST_SUM
@@ -188,9 +184,7 @@ class Formulas(TorchHead):
         return self.answers(TensorValue(scores)).tensor
 
 
-LOWERINGS: dict[type, type[TorchHead]] = {
-    LatentHead: TwoClasses,
-}
+LOWERINGS: dict[type, type[TorchHead]] = {LatentHead: TwoClasses}
 """Head -> a lowering of its own; classifiers and linear heads by their number of classes, below."""
 
 

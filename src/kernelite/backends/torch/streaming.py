@@ -30,12 +30,7 @@ BLOCK_BYTES = 1 << 28
 
 
 def predict(
-    fast: CompiledModel,
-    X: Any,
-    /,
-    *,
-    device: str | torch.device = "cuda",
-    block: int | None = None,
+    fast: CompiledModel, X: Any, /, *, device: str | torch.device = "cuda", block: int | None = None
 ) -> np.ndarray[Any, Any]:
     """What `fast.predict` answers, computed on a GPU for rows in host memory.
 

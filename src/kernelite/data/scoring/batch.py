@@ -11,12 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.data.scoring.expected import (
-    Expected,
-    check_takes_rows,
-    expected_of,
-    feature_blocks,
-)
+from kernelite.data.scoring.expected import Expected, check_takes_rows, expected_of, feature_blocks
 from kernelite.data.scoring.outputs import answer, check_outputs, column_names, example
 from kernelite.data.scoring.selection import listed, resolve_columns
 from kernelite.data.tables.columnar.library import require_pyarrow

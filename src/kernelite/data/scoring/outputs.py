@@ -19,14 +19,7 @@ from kernelite.model.serving import OnInvalid
 from kernelite.program.bounded import Stats
 from kernelite.support.errors import InputError
 
-__all__ = [
-    "OUTPUTS",
-    "answer",
-    "check_outputs",
-    "column_names",
-    "example",
-    "label_text",
-]
+__all__ = ["OUTPUTS", "answer", "check_outputs", "column_names", "example", "label_text"]
 
 OUTPUTS = ("label", "score", "probability", "decided")
 Answer: TypeAlias = tuple[NDArray[Any], Stats | None]

@@ -17,10 +17,7 @@ from kernelite.support.errors import FileFormatError, InputError
 __all__ = ["DataSet", "defects", "iter_data", "read_data"]
 
 
-def read_data(
-    path: str | os.PathLike[str],
-    **options: Unpack[ReadingOptions],
-) -> DataSet:
+def read_data(path: str | os.PathLike[str], **options: Unpack[ReadingOptions]) -> DataSet:
     """Read a data file whole.
 
     - "libsvm": lines `[label] index:value ...`, indices from 1 and rising; `#` starts a comment.
@@ -137,10 +134,7 @@ def iter_data(
     return scan(path, reading, report or raise_first(path), chunk_rows)
 
 
-def defects(
-    path: str | os.PathLike[str],
-    **options: Unpack[ReadingOptions],
-) -> Iterator[Defect]:
+def defects(path: str | os.PathLike[str], **options: Unpack[ReadingOptions]) -> Iterator[Defect]:
     """List what is wrong with a data file, in order of its lines.
 
     The file is good if and only if `read_data` with the same options reads it. At most 100

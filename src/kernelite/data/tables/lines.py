@@ -10,12 +10,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from kernelite.data.tables.parsing import Defect, Report, raise_first
-from kernelite.support.compression import (
-    BUFFER,
-    TooLargeError,
-    decompressed,
-    find_compression,
-)
+from kernelite.support.compression import BUFFER, TooLargeError, decompressed, find_compression
 from kernelite.support.files import open_binary
 
 __all__ = ["Lines"]

@@ -102,10 +102,7 @@ class Reading:
 
 
 def scan(
-    path: str | os.PathLike[str],
-    options: Reading,
-    report: Report,
-    chunk_rows: int | None = None,
+    path: str | os.PathLike[str], options: Reading, report: Report, chunk_rows: int | None = None
 ) -> Iterator[DataSet]:
     """Walk a data file in parts.
 

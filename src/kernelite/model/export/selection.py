@@ -135,11 +135,7 @@ class ExportSelection:
 
 
 def select(
-    model: CompiledModel,
-    part: Part = "all",
-    *,
-    decided: bool = False,
-    dtype: Dtype = "float64",
+    model: CompiledModel, part: Part = "all", *, decided: bool = False, dtype: Dtype = "float64"
 ) -> ExportSelection:
     """Choose what to export.
 

@@ -14,14 +14,7 @@ from typing import Any
 from kernelite import __version__
 from kernelite.model import CompiledModel
 from kernelite.model.report import figures, words
-from kernelite.model.report.measure import (
-    TIERS,
-    Compared,
-    Measured,
-    compare,
-    margins_of,
-    measure,
-)
+from kernelite.model.report.measure import TIERS, Compared, Measured, compare, margins_of, measure
 from kernelite.model.report.nearest import Held, held_rows, nearest_rows
 from kernelite.support.errors import missing_extra
 from kernelite.support.files import atomic_write

@@ -222,8 +222,7 @@ class TextSource:
                 autogenerate_column_names=layout.names is None,
             ),
             parse_options=csv.ParseOptions(
-                delimiter=layout.delimiter,
-                invalid_row_handler=skip if lenient else None,
+                delimiter=layout.delimiter, invalid_row_handler=skip if lenient else None
             ),
             convert_options=csv.ConvertOptions(include_columns=columns, column_types=types),
         )

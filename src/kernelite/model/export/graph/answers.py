@@ -414,7 +414,4 @@ def _formed(
             scores=scores.rows(still_open), sq_norms=found.sq_norms.rows(still_open)
         )
     better, better_bounds = definition.second(rows.rows(still_open), first, rows.graph.arithmetic)
-    return (
-        scores.updated(still_open, better.scores),
-        bounds.updated(still_open, better_bounds),
-    )
+    return (scores.updated(still_open, better.scores), bounds.updated(still_open, better_bounds))
