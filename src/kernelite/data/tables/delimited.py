@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from kernelite.data.tables.parsing import (
     DECIMAL,
     BadNumber,
+    Line,
     Report,
     parse_float,
     quote,
-    report_row,
+    right_lines,
     without_truth_values,
 )
 from kernelite.support.errors import FileFormatError, InputError
@@ -44,8 +45,6 @@ _NO_NAME = re.compile(
 _NO_LABEL = re.compile(r"(?:[+-]?(?:nan|inf|infinity)|[+-]?[0-9]*+,[0-9]++|)", re.I)
 _BLANKS = re.compile(r"[ \t]++")
 _QUOTED = re.compile(r'"(?:[^"]++|"")*+"')
-
-Line = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,11 +293,8 @@ def parse_block(lines: Sequence[Line], layout: TextLayout, report: Report) -> De
     block, good = _accept(lines, layout)
     if good.all():
         return block
-    for (number, text), fine in zip(lines, good):
-        if not fine:
-            report_row(number, _problems(text, layout), report)
-    block, _ = _accept([line for line, fine in zip(lines, good) if fine], layout)
-    return block
+    kept = right_lines(lines, good.tolist(), lambda text: _problems(text, layout), report)
+    return _accept(kept, layout)[0]
 
 
 def _accept(lines: Sequence[Line], layout: TextLayout) -> tuple[DenseBlock, NDArray[np.bool_]]:

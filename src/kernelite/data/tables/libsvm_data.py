@@ -23,11 +23,12 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.data.tables.parsing import (
     DECIMAL,
     BadNumber,
+    Line,
     Report,
     parse_float,
     parse_int,
     quote,
-    report_row,
+    right_lines,
 )
 
 __all__ = [
@@ -50,8 +51,6 @@ _ROW = rf"(?:[ \t]++[0-9]++:{DECIMAL})*+[ \t]*+"
 _LABELLED = re.compile(rf"[ \t]*+{DECIMAL}{_ROW}")
 _UNLABELLED = re.compile(rf"[ \t]*+[0-9]++:{DECIMAL}{_ROW}")
 _TOKEN = re.compile(r"[^ \t]++")
-
-Line = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +205,8 @@ def parse_block(
     block, good = _accept([row for _, row in lines], labelled, largest)
     if good.all():
         return block
-    for (number, row), fine in zip(lines, good):
-        if not fine:
-            report_row(number, _problems(row, labelled, largest), report)
-    block, _ = _accept([row for (_, row), fine in zip(lines, good) if fine], labelled, largest)
-    return block
+    kept = right_lines(lines, good.tolist(), lambda row: _problems(row, labelled, largest), report)
+    return _accept([row for _, row in kept], labelled, largest)[0]
 
 
 def _accept(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from kernelite.support.errors import FileFormatError
 from kernelite.support.records import dataclass
@@ -19,12 +20,14 @@ __all__ = [
     "DECIMAL",
     "BadNumber",
     "Defect",
+    "Line",
     "Report",
     "parse_float",
     "parse_int",
     "quote",
     "raise_first",
     "report_row",
+    "right_lines",
     "shortened",
     "without_truth_values",
 ]
@@ -185,6 +188,10 @@ def _why_not_decimal(token: str) -> str:
 # same parser.
 
 
+Line: TypeAlias = tuple[int, str]
+"""A line of a file: its number, from 1, and its text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Defect:
     """One thing wrong with a file.
@@ -268,3 +275,33 @@ def report_row(line: int, problems: Iterable[tuple[str, str]], report: Report) -
         count += 1
     if count == 0:
         raise AssertionError(f"line {line} was refused without a reason")
+
+
+def right_lines(
+    lines: Sequence[Line],
+    right: Sequence[bool],
+    problems: Callable[[str], Iterable[tuple[str, str]]],
+    report: Report,
+) -> list[Line]:
+    """The lines that are right; the defects of the others are reported, in order.
+
+    Parameters
+    ----------
+    lines : sequence of (int, str)
+    right : sequence of bool
+        Which these are.
+    problems : callable
+        Of a line that is not: token and problem of each defect.
+    report : callable
+        Called with each `Defect`.
+
+    Examples
+    --------
+    >>> right_lines([(1, "5"), (2, "x")], [True, False], lambda text: [(text, "no number")], print)
+    Defect(line=2, token='x', problem='no number')
+    [(1, '5')]
+    """
+    for (number, text), fine in zip(lines, right):
+        if not fine:
+            report_row(number, problems(text), report)
+    return [line for line, fine in zip(lines, right) if fine]

@@ -18,7 +18,7 @@ from kernelite.data.tables import delimited, libsvm_data
 from kernelite.data.tables.arrays import scan_arrays
 from kernelite.data.tables.dataset import DataSet, make_csr
 from kernelite.data.tables.lines import Lines
-from kernelite.data.tables.parsing import DECIMAL, Defect, Report, quote
+from kernelite.data.tables.parsing import DECIMAL, Defect, Line, Report, quote
 from kernelite.support.compression import without_ending
 from kernelite.support.errors import FileFormatError, InputError
 from kernelite.support.files import open_binary
@@ -53,8 +53,6 @@ _NO_DATA = {
 }
 _PAIR = re.compile(r"(?:^|[ \t])[+-]?[0-9]+:")
 _DECIMAL = re.compile(DECIMAL)
-
-Line = tuple[int, str]
 
 
 class ReadingOptions(TypedDict, total=False):
