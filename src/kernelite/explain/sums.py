@@ -116,9 +116,8 @@ def add_products(
     sizes = np.abs(term.coefficients).sum(axis=0)
     share = LEFT_OUT_SHARE
     if tolerance is not None:
-        share = max(
-            LEFT_OUT_SHARE, min(0.1, tolerance / (8.0 * max(float(sizes.max(initial=0.0)), 1e-300)))
-        )
+        largest_size = max(float(sizes.max(initial=0.0)), 1e-300)
+        share = max(LEFT_OUT_SHARE, min(0.1, tolerance / (8.0 * largest_size)))
     nodes = rules(p, share, p > FEW_PLAYERS)
     m, at_once = len(own.rows), max(1, products.room // products.line)
     for others in row_blocks(len(other.rows), at_once):
@@ -243,9 +242,8 @@ def add_tail(
     units = HIGHER_ORDERS * UNIT * (len(b) + 16.0)
     for output, place in enumerate(own.outputs):
         given = (x - mean) * slopes[:, output]
-        reach = (
-            np.abs(x) + np.abs(b).mean(axis=0) + 2.0 * np.abs(tail.shift / tail.scale)
-        ) * np.abs(slopes[:, output])
+        sizes_of = np.abs(x) + np.abs(b).mean(axis=0) + 2.0 * np.abs(tail.shift / tail.scale)
+        reach = sizes_of * np.abs(slopes[:, output])
         np.add.at(total.values[:, place].T, places, given.T)
         np.add.at(total.bounds[:, place].T, places, units * reach.T)
         total.base[place] += float(values[:, output].mean())
@@ -312,19 +310,9 @@ class Tiles:
 
         def work(part: slice) -> None:
             factors(
-                rows,
-                moves,
-                self.centers,
-                self.term.square,
-                self.term.city,
-                self.player,
-                self.term.relative,
-                self.center_moves,
-                part.start,
-                part.stop,
-                np.empty(self.count * TILE_CENTERS),
-                out,
-                errors,
+                *(rows, moves, self.centers, self.term.square, self.term.city, self.player),
+                *(self.term.relative, self.center_moves, part.start, part.stop),
+                *(np.empty(self.count * TILE_CENTERS), out, errors),
             )
 
         for_each_chunk(work, items, max(1, items // (4 * thread_count())))
@@ -363,26 +351,10 @@ class Tiles:
 
         def work(part: slice) -> None:
             shapley_sums(
-                *u,
-                *v,
-                self.weights,
-                rules.nodes,
-                rules.weights,
-                rules.starts,
-                rules.choice,
-                rules.side,
-                rules.steps,
-                units,
-                m,
-                T,
-                per_item,
-                part.start,
-                part.stop,
-                np.empty((5, p * TILE_CENTERS)),
-                np.empty(5 * TILE_CENTERS),
-                out,
-                sizes,
-                middles,
+                *(*u, *v, self.weights, rules.nodes, rules.weights, rules.starts, rules.choice),
+                *(rules.side, rules.steps, units, m, T, per_item, part.start, part.stop),
+                *(np.empty((5, p * TILE_CENTERS)), np.empty(5 * TILE_CENTERS)),
+                *(out, sizes, middles),
             )
 
         for_each_chunk(work, parts * m, max(1, parts * m // (4 * thread_count())))

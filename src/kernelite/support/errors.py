@@ -152,10 +152,7 @@ def require_scikit_learn(need: str) -> None:
     --------
     >>> require_scikit_learn("`score` needs")
     """
-    try:
-        import sklearn
-    except ImportError as error:
-        raise missing_extra(f"{need} scikit-learn", "scikit-learn", "sklearn") from error
+    sklearn = optional("sklearn", f"{need} scikit-learn", "scikit-learn", "sklearn")
     found = tuple(int(number) for number in re.findall(r"\d+", sklearn.__version__)[:2])
     if found < OLDEST_SCIKIT_LEARN:
         oldest = ".".join(map(str, OLDEST_SCIKIT_LEARN))

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray, check_rows, dense_block, row_blocks
 from kernelite.machine.ops import NumpyOps
-from kernelite.model.export.exact import exact_scores
-from kernelite.model.export.selection import ExportSelection, steps_of
+from kernelite.model.export.exact import exact_scores, prepared
+from kernelite.model.export.selection import ExportSelection
 from kernelite.support.records import dataclass
 
 __all__ = ["float32_error"]
@@ -88,9 +88,9 @@ def _add_scores(selection: ExportSelection, rows: NDArray[Any], out: NDArray[Any
     model: Any = selection.model
     X: Any = Rounded(rows)
     if model.parts:
-        X = _prepared(model, X)
+        X = prepared(model, X)
     for piece in selection.pieces:
-        seen, served = _prepared(piece.model, X), piece.approximation
+        seen, served = prepared(piece.model, X), piece.approximation
         if served is None:
             assert piece.expansion is not None
             out[:, piece.outputs] += exact_scores(piece.expansion, seen).array
@@ -99,12 +99,6 @@ def _add_scores(selection: ExportSelection, rows: NDArray[Any], out: NDArray[Any
         out[:, piece.outputs] += form.evaluate(seen).scores.array
     if model.tail is not None:
         out += model.tail.values(X)[0].array
-
-
-def _prepared(model: Any, X: Any) -> Any:
-    for step in steps_of(model):
-        X = step.formula(X)
-    return X
 
 
 def _operator(function: Any, *, turned: bool = False) -> Any:

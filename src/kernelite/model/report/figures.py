@@ -18,7 +18,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.model import CompiledModel
 from kernelite.model.report.measure import TIERS, Compared, Measured, margins_of
 from kernelite.model.report.words import NEEDS, duration, sized
-from kernelite.support.errors import missing_extra
+from kernelite.support.errors import optional
 
 __all__ = ["bars", "bound_against_error", "margin_histogram", "radius_histogram", "residuals"]
 
@@ -213,14 +213,10 @@ def _floor(measured: Measured) -> float:
 
 def _drawn(draw: Callable[[Any], None], name: str, label: str, columns: int = 1) -> str:
     """What `draw` puts on axes, as SVG; all of it under our style, none of it global."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise missing_extra(*NEEDS) from None
+    matplotlib, figures = (optional(f"matplotlib{m}", *NEEDS) for m in ("", ".figure"))
     stream = io.StringIO()
     with matplotlib.rc_context(FIGURE_STYLE):
-        figure = Figure(figsize=FIGURE_INCHES, layout="constrained")
+        figure = figures.Figure(figsize=FIGURE_INCHES, layout="constrained")
         axes = figure.subplots(1, columns)
         for one in np.atleast_1d(axes):
             one.grid(color=FAINT, linewidth=0.5)

@@ -16,7 +16,7 @@ from kernelite.model import CompiledModel
 from kernelite.model.report import figures, words
 from kernelite.model.report.measure import TIERS, Compared, Measured, compare, margins_of, measure
 from kernelite.model.report.nearest import Held, held_rows, nearest_rows
-from kernelite.support.errors import missing_extra
+from kernelite.support.errors import optional
 from kernelite.support.files import atomic_write
 
 __all__ = ["page_of", "report", "write"]
@@ -220,10 +220,7 @@ def _missing(model: CompiledModel, measured: Measured) -> str:
 
 
 def _environment() -> Any:
-    try:
-        import jinja2
-    except ImportError:
-        raise missing_extra(*words.NEEDS) from None
+    jinja2 = optional("jinja2", *words.NEEDS)
     folder = resources.files("kernelite.model.report").joinpath("templates")
 
     def load(name: str) -> str:

@@ -34,27 +34,11 @@ def run_split(layout: SliceSums, rows: torch.Tensor, still: OpenRows | None = No
     if m:
         lists = (squares, squares) if still is None else still
         _split[(triton.cdiv(m, tall),)](
-            rows,
-            *lists,
-            layout.point,
-            layout.columns,
-            layout.rate,
-            *table,
-            *singles,
-            squares,
-            m,
-            layout.scale,
-            bits=layout.bits,
-            far=FARTHEST,
-            near=NEAREST,
-            d=d,
-            varying=len(layout.columns),
-            D=layout.width,
-            BM=tall,
-            BK=wide,
-            LISTED=still is not None,
-            num_warps=4,
-        )
+            rows, *lists, layout.point, layout.columns, layout.rate, *table, *singles, squares, m,
+            layout.scale, bits=layout.bits, far=FARTHEST, near=NEAREST, d=d,
+            varying=len(layout.columns), D=layout.width, BM=tall, BK=wide,
+            LISTED=still is not None, num_warps=4,
+        )  # fmt: skip
     return RowSlices(table, singles[0], singles[1], squares)
 
 
