@@ -55,14 +55,11 @@ def check_overflow(model: ModelFields) -> None:
             _check(total, "coefficients and intercept of the expansion")
         for name, array in _of_forms(model):
             _check(np.abs(array).sum(), f"`{name}` of a form")
-    if (
-        expansion is not None
-        and model.head.kind == "density"
-        and (expansion.coefficients < 0).any()
-    ):
-        raise InputError("a density has no negative coefficients.")
-    if expansion is not None and model.head.kind == "density" and not expansion.kernel.peaks:
-        raise InputError("a density is a sum of bumps, such as RBF kernels, not of others.")
+    if expansion is not None and model.head.kind == "density":
+        if (expansion.coefficients < 0).any():
+            raise InputError("a density has no negative coefficients.")
+        if not expansion.kernel.peaks:
+            raise InputError("a density is a sum of bumps, such as RBF kernels, not of others.")
 
 
 def _largest_values(expansion: KernelExpansion) -> FloatArray:
