@@ -1,7 +1,8 @@
-"""Only the tables of targets ask which head, criterion, form or stage they have before them.
+"""Only tables ask which head, criterion, form, stage or kernel function they have before them.
 
 Everything else asks the object: `machine.heads.base.Head`, `program.criteria.Criterion`,
-`series.series.SeriesForm` and `program.cascade.Stage` say what it answers.
+`series.series.SeriesForm`, `program.cascade.Stage` and `machine.kernels.base.Kernel` say what it
+answers.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ TABLES = {
     *("backends/cpu/approximation.py", "backends/cpu/forms.py"),
     *("backends/torch/forms.py", "backends/torch/heads.py"),
     "store/approxsvm.py",  # the heads and the form that approxsvm's text can hold
+    # From a kernel function to sums without centers, to its rounding, to a loop of its own, and to
+    # the factors of Shapley values.
+    *("backends/cpu/exact_packed.py", "backends/cpu/exact_rounding.py"),
+    *("backends/cpu/fused_sigmoid.py", "explain/terms.py"),
 }
-ROOTS = {"Head", "Criterion", "SeriesForm", "CubicForm", "DirectionalBound"}
-BOUNDARY = {"Head"}  # "is this a head at all" is a question about what a caller passed
+ROOTS = {"Head", "Criterion", "SeriesForm", "CubicForm", "DirectionalBound", "Kernel"}
+BOUNDARY = {"Head", "Kernel"}  # "is this one at all" is a question about what a caller passed
 NOUNS = {"head", "criterion", "stage", "evaluator", "form", "cubic"}
 
 TREES = {
@@ -85,7 +90,7 @@ def asked_by(call: ast.Call, classes: set[str]) -> set[str]:
 
 def test_the_family_is_found() -> None:
     expected = {"ClassifierHead", "Within", "SpectralForm", "FirstForms", "DoublePrecision"}
-    assert expected | {"VotingHead", "PartsExactly", "Damped"} <= family()
+    assert expected | {"VotingHead", "PartsExactly", "Damped", "SumKernel"} <= family()
 
 
 @pytest.mark.parametrize(

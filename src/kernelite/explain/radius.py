@@ -25,10 +25,11 @@ import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.explain.balls import ROUNDED_UP, Change, dual_lengths, gaussian_change
-from kernelite.explain.slopes import Slope, slope_of
+from kernelite.explain.slopes import Slope, has_slope, slope_of
 from kernelite.explain.terms import SeenBy, scales, seen_by
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.kernels import (
+    Gaussian,
     Laplacian,
     Matern,
     PolynomialKernel,
@@ -37,7 +38,6 @@ from kernelite.machine.kernels import (
     Rbf,
     SigmoidKernel,
 )
-from kernelite.machine.kernels.exponential import CLOSED
 from kernelite.model.fields import ModelFields
 from kernelite.support.errors import InputError, UnsupportedModelError
 
@@ -129,17 +129,30 @@ def _terms(own: SeenBy, scale: FloatArray, norm: str, norms: dict[Any, FloatArra
     """(change, value, its error, a radius beyond which nothing is looked for) of each term."""
     for amplitude, factors in own.expansion.kernel.terms:
         kernel: Any = factors[0] if len(factors) == 1 else ProductKernel(factors)
-        if kernel.damps:
-            made = gaussian_change(own, kernel.gamma, amplitude, scale, norm, norms)
-            yield _reaching(made, scale)
-        elif isinstance(kernel, Rbf):
-            inverse = 1.0 / np.broadcast_to(np.array(kernel.length_scale), scale.shape)
-            scaled = SeenBy(own.model, own.outputs, own.rows * inverse, _moved(own, inverse))
-            stretched = scale * inverse
-            made = gaussian_change(scaled, 0.5, amplitude, stretched, norm, norms, inverse)
-            yield _reaching(made, stretched)
+        if type(kernel) in _BALLS:
+            yield _BALLS[type(kernel)](own, kernel, amplitude, scale, norm, norms)
         else:
             yield _plain(own, kernel, amplitude, scale, norm)
+
+
+def _gaussian(
+    own: SeenBy, kernel: Any, amplitude: float, scale: FloatArray, norm: str, norms: Any
+) -> Any:
+    made = gaussian_change(own, kernel.gamma, amplitude, scale, norm, norms)
+    return _reaching(made, scale)
+
+
+def _rbf(
+    own: SeenBy, kernel: Any, amplitude: float, scale: FloatArray, norm: str, norms: Any
+) -> Any:
+    inverse = 1.0 / np.broadcast_to(np.array(kernel.length_scale), scale.shape)
+    scaled = SeenBy(own.model, own.outputs, own.rows * inverse, _moved(own, inverse))
+    made = gaussian_change(scaled, 0.5, amplitude, scale * inverse, norm, norms, inverse)
+    return _reaching(made, scale * inverse)
+
+
+_BALLS: dict[type, Callable[..., Any]] = {Gaussian: _gaussian, Rbf: _rbf}
+"""Kernels whose change `balls` bounds."""
 
 
 def _moved(own: SeenBy, inverse: FloatArray) -> FloatArray:
@@ -178,7 +191,7 @@ class _Sum:
 
 def _plain(own: SeenBy, kernel: Any, amplitude: float, scale: FloatArray, norm: str) -> Any:
     """Kernels other than RBF, by how fast they can change at most."""
-    if type(kernel) not in _CHANGES or getattr(kernel, "nu", CLOSED[0]) not in CLOSED:
+    if type(kernel) not in _CHANGES or not has_slope(kernel):
         raise UnsupportedModelError(
             "how far a label holds is known for RBF, Laplacian, Matern (1/2, 3/2, 5/2), rational "
             "quadratic, linear, polynomial and sigmoid kernels and their sums; this model has: "

@@ -38,7 +38,7 @@ from kernelite.machine.kernels import (
 from kernelite.machine.kernels.exponential import CLOSED
 from kernelite.support.errors import UnsupportedModelError
 
-__all__ = ["Slope", "factors_of", "slope_of"]
+__all__ = ["Slope", "factors_of", "has_slope", "slope_of"]
 
 SMALLEST_EXPONENTIAL = 1e-290  # what an exponential may lose to underflow
 
@@ -89,15 +89,18 @@ def factors_of(expansion: KernelExpansion) -> Iterator[tuple[float, tuple[Kernel
     """The kernel as a sum of products: an amplitude and its factors, each differentiable."""
     for amplitude, factors in expansion.kernel.terms:
         for factor in factors:
-            if type(factor) not in _SLOPES or (
-                isinstance(factor, Matern) and factor.nu not in CLOSED
-            ):
+            if not has_slope(factor):
                 raise UnsupportedModelError(
                     "gradients are known for RBF, Matern (1/2, 3/2, 5/2), rational quadratic, "
                     "Laplacian, linear, polynomial and sigmoid kernels, their sums and products; "
                     f"this model has: {expansion.kernel_name}."
                 )
         yield amplitude, factors
+
+
+def has_slope(kernel: Kernel) -> bool:
+    """Whether a kernel's derivative is known; those of Matern kernels are for some nu."""
+    return type(kernel) in _SLOPES and getattr(kernel, "nu", CLOSED[0]) in CLOSED
 
 
 def slope_of(kernel: Kernel, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:

@@ -218,7 +218,7 @@ class KernelSums(ExactSums):
         bounds = self.rounding.bounds(TensorValue((u * u).sum(dim=1))).tensor
         if not self.linear:
             return Bounded(self._sums(self.kernel_values(rows)), bounds)
-        if isinstance(self.kernel, CosineKernel):
+        if self.kernel.unit_rows:
             normalized: Formula = CosineKernel.normalized
             rows = normalized(TensorValue(rows)).tensor
         return Bounded(rows @ self.weights + self.intercept, bounds)
