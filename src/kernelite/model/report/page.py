@@ -6,7 +6,8 @@ In: a compiled model and rows. Out: text. Jinja2 escapes all that comes from use
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from typing import Any
@@ -148,61 +149,46 @@ def _pictures(
 ) -> list[Picture]:
     from markupsafe import Markup
 
-    found = []
-    formed = model.approximation is not None
-    if formed and measured.exact is not None:
-        found.append(
-            Picture(
-                "Error of each score",
-                figures.residuals(measured),
-                "Each point is a score of a row: how far the form's is from the exact one. On the "
-                "line they agree; the band is the proven bound for rows with about that score.",
-            )
-        )
+    drawn = _drawn(model, measured, compared, held)
+    return [Picture(title, Markup(svg), caption) for title, svg, caption in drawn]
+
+
+def _drawn(
+    model: CompiledModel, measured: Measured, compared: Compared | None, held: Held | None
+) -> Iterator[tuple[str, str, str]]:
+    """Title, picture and caption of each for which there is something to show."""
+    formed, compares = model.approximation is not None, measured.exact is not None
+    if formed and compares:
+        yield "Error of each score", figures.residuals(measured), ABOUT_ERRORS
     if margins_of(model, measured.served) is not None:
-        found.append(
-            Picture(
-                "Margins, by who decided",
-                figures.margin_histogram(model, measured),
-                (
-                    "Rows far from a boundary are decided by the form; those near it are handed "
-                    "on. "
-                    if formed
-                    else ""
-                )
-                + "The last bar holds all rows with larger margins.",
-            )
-        )
-    if formed and measured.exact is not None and measured.bounds is not None:
-        found.append(
-            Picture(
-                "Bound against true error",
-                figures.bound_against_error(measured),
-                "A proof holds when no point lies above the dashed line. How far below they lie is "
-                "how cautious the bound is.",
-            )
-        )
+        caption = f"{ABOUT_TIERS if formed else ''}The last bar holds all rows with larger margins."
+        yield "Margins, by who decided", figures.margin_histogram(model, measured), caption
+    if formed and compares and measured.bounds is not None:
+        yield "Bound against true error", figures.bound_against_error(measured), ABOUT_BOUNDS
     if formed and (model.expansion is not None or measured.timed.exact is not None):
-        found.append(
-            Picture(
-                "Speed and size",
-                figures.bars(model, measured, compared),
-                "Logarithmic: each grid line is a factor of ten. Time was measured on this "
-                "machine, on these rows, the models taking turns. Size is all that a model holds, "
-                "support vectors included.",
-            )
-        )
+        yield "Speed and size", figures.bars(model, measured, compared), ABOUT_COSTS
     if held is not None:
-        found.append(
-            Picture(
-                "How far labels hold",
-                figures.radius_histogram(held.radii),
-                f"For {len(held.radii):,} rows, a distance, in the units of the columns, within "
-                "which no point has another label under the exact model. The last bar holds all "
-                "rows whose labels hold farther.",
-            )
-        )
-    return [replace(picture, svg=Markup(picture.svg)) for picture in found]
+        caption = f"For {len(held.radii):,} rows, {ABOUT_RADII}"
+        yield "How far labels hold", figures.radius_histogram(held.radii), caption
+
+
+ABOUT_ERRORS = (
+    "Each point is a score of a row: how far the form's is from the exact one. On the line they "
+    "agree; the band is the proven bound for rows with about that score."
+)
+ABOUT_TIERS = "Rows far from a boundary are decided by the form; those near it are handed on. "
+ABOUT_BOUNDS = (
+    "A proof holds when no point lies above the dashed line. How far below they lie is how "
+    "cautious the bound is."
+)
+ABOUT_COSTS = (
+    "Logarithmic: each grid line is a factor of ten. Time was measured on this machine, on these "
+    "rows, the models taking turns. Size is all that a model holds, support vectors included."
+)
+ABOUT_RADII = (
+    "a distance, in the units of the columns, within which no point has another label under the "
+    "exact model. The last bar holds all rows whose labels hold farther."
+)
 
 
 def _missing(model: CompiledModel, measured: Measured) -> str:
