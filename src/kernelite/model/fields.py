@@ -136,8 +136,8 @@ class ModelFields:
     posterior : Posterior, optional
         Of a Gaussian process: what its variance is computed from.
     score_tolerance : ndarray of shape (columns,), optional
-        How far certified decision values may be from the exact ones, per column; None in files
-        of earlier versions, of whose decision values only the labels are guaranteed.
+        How far certified decision values may be from the exact ones, per column; None where a
+        tolerance was given, or decision values are not certified.
     parts : tuple of ModelPart
         Machines whose kernels or inputs differ, each with its own approximation; their scores are
         added up for `head`. A model with parts has no approximation or expansion of its own.

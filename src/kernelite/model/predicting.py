@@ -149,10 +149,10 @@ class Predicting(ScikitLearnContract):
     ) -> FloatArray:
         """Decision values in the source's own shape and sign.
 
-        With "certified", within `tolerance`, by default 1e-3 of the standard deviation of each
-        column on the sample, and their labels are proven, so that sign or argmax agree with
-        `predict`. With "exact", to rounding. With "calibrated" and "none", the form's; so are those
-        of files written before version 3, with their labels proven. `error_bound` bounds them.
+        With "certified", they are within `tolerance` of the exact ones, by default 1e-3 of the
+        standard deviation of each column on the sample, and their labels are proven, so that sign
+        or argmax agree with `predict`. With "exact", they are exact up to rounding; with
+        "calibrated" and "none", they are the form's. `error_bound` bounds their errors.
         """
         return answer(self, X, self._decisions, self._for_decisions, on_invalid, beyond)[0]
 
@@ -202,7 +202,8 @@ class Predicting(ScikitLearnContract):
     ) -> FloatArray:
         """A score per row, larger for rows more like those trained on; shape (m,).
 
-        Settled as `decision_function`, from which a one-class machine differs by its offset.
+        It is as exact as `decision_function`, from which it differs by the offset of a one-class
+        machine.
         """
         criterion = self._for_decisions
         answers = answer(self, X, self.head.score_samples, criterion, on_invalid, beyond)[0]
@@ -237,7 +238,7 @@ class Predicting(ScikitLearnContract):
         on_invalid: OnInvalid | None = None,
         beyond: FloatArray | None = None,
     ) -> FloatArray:
-        """The raw sums behind the answers, shape (m, k), settled as for `predict`.
+        """The raw sums over support vectors, shape (m, k), as exact as `predict` needs them.
 
         One-vs-one has one for each pair of classes. Exports call them `scores` too.
         """
