@@ -27,10 +27,10 @@ __all__ = ["CompiledModel", "require_compiled"]
 class CompiledModel(Predicting):
     """A compiled kernel machine. Made by `kernelite.compile` or `kernelite.load`.
 
-    It answers as its source does: those of `predict`, `decision_function`, `predict_proba`,
-    `transform`, ... that the source has, in the source's shapes. `plan` says what was chosen and
-    why, `guarantee` what is promised. Threads may share one: only `set_output`
-    and `feature_names_in_`, as scikit-learn sets them, change anything, so call these before.
+    It has those of `predict`, `decision_function`, `predict_proba`, `transform`, ... that its
+    source has, and answers in the source's shapes. `plan` says what was chosen and why, `guarantee`
+    what is promised. Threads may share one. Only `set_output`, and setting `feature_names_in_` as
+    scikit-learn does, change it: do that before.
     """
 
     @offered
@@ -134,16 +134,16 @@ class CompiledModel(Predicting):
             Rows to compare with: some that the model was fitted on, about a hundred. Columns that a
             coalition leaves out take their values from there (interventional, as in shap).
         groups : dict, optional
-            Columns that are one player: a name each, and names or numbers of columns. The features
-            that an encoder makes of a column are one player anyway.
+            Columns that are one player: a name for each group, and the names or numbers of its
+            columns. The features that an encoder makes of a column are one player anyway.
         tolerance : float, optional
-            How far values may be off where fewer nodes of the quadrature then do; by default they
-            are as exact as doubles are. `bounds` says what was reached.
+            How far values may be off: the quadrature then takes fewer nodes. By default they are as
+            exact as doubles are. `bounds` says what was reached.
         output : "scores", optional
             Explain the raw scores even if no method of the source answers them.
         device : str or torch.device, optional
-            A device of torch's to compute on, such as "cuda"; by default that of rows which are
-            tensors, else all processors. Bounds are proven there too.
+            The device of torch's to compute on, such as "cuda". By default rows that are tensors
+            are explained where they lie, others on all processors. Bounds are proven there too.
 
         Returns
         -------
@@ -237,9 +237,9 @@ class CompiledModel(Predicting):
     def error_bound(self, X: RowsLike, /) -> FloatArray:
         """A proven bound on the error of `decision_function`, in its shape; else of `scores`.
 
-        Where decision values are served within a tolerance, it is at least the tolerance. Models
-        without `decision_function` have bounds of shape (m, k), of their scores. Of a regressor
-        with one output these are what it predicts, and bounds have that shape, (m,).
+        Where decision values are within a tolerance, it is at least that. A model without
+        `decision_function` has bounds on its scores, of shape (m, k); a regressor of one output
+        predicts its score, so that its bounds have shape (m,).
         """
         if is_tensor(X):
             return of_tensor(self, X, "error_bound", self.error_bound)
@@ -314,10 +314,11 @@ class CompiledModel(Predicting):
     def std_bound(self, X: RowsLike, /) -> FloatArray:
         """A proven bound on the error of the deviations of `predict(X, return_std=True)`.
 
-        It has their shape. With "certified" they are within `tolerance`, as means are, and it is
-        at least that; else it is what doubles round. The exact deviation is that of the stored
-        factor, amplitudes and noise, in real arithmetic. It is infinite where nothing is known:
-        with kernels whose k(z, z) varies with the row, and with factors too near to singular.
+        It has their shape. With "certified", deviations are within `tolerance`, as means are, and
+        the bound is at least that; else it is the rounding of doubles. The exact deviation is that
+        of the stored factor, amplitudes and noise, in real arithmetic. The bound is infinite where
+        nothing is known: for kernels whose k(z, z) varies with the row, and for factors that are
+        too near to singular.
 
         Examples
         --------
