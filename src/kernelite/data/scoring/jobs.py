@@ -17,6 +17,7 @@ from kernelite.data.scoring.outputs import label_text
 from kernelite.data.scoring.streams import Block
 from kernelite.data.tables.columnar.library import require_pyarrow
 from kernelite.data.tables.columnar.reading import (
+    FORMATS,
     ColumnarFormat,
     DataFormat,
     SourceFile,
@@ -145,7 +146,7 @@ def _file(path: str, format: DataFormat | None, output: OutputFormat | None) -> 
             require_pyarrow()
         except MissingExtraError:  # tables of numbers are read without it
             return SourceFile(path, "delimited")
-    if found in ("parquet", "arrow", "csv"):
+    if found in FORMATS:
         return list_sources(path, found)[0]
     return SourceFile(path, found)
 

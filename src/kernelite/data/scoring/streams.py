@@ -28,6 +28,7 @@ from kernelite.data.tables.columnar.library import (
     without_stop,
 )
 from kernelite.data.tables.columnar.reading import (
+    FORMATS,
     DataFormat,
     SourceFile,
     TextOptions,
@@ -167,7 +168,7 @@ def open_stream(model: Any, source: SourceFile, wanted: Wanted) -> Stream:
     ...     [block.rows.tolist() for block in stream.blocks()]
     [[[0.5, 1.0]]]
     """
-    if source.format in ("parquet", "arrow", "csv"):
+    if source.format in FORMATS:
         return _Columns(model, source, wanted)
     return _Data(model, source, wanted)
 

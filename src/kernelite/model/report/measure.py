@@ -158,7 +158,7 @@ def _tiers(names: Sequence[str], served: Bounded) -> NDArray[np.int8]:
 
 def margins_of(model: CompiledModel, scores: FloatArray) -> FloatArray | None:
     """How far each row is from another label, shape (m,); None where there are no labels."""
-    if model.head.kind not in ("classifier", "outlier"):
+    if not model.head.proves_labels:
         return None
     return np.abs(model.head.margin(scores))
 
@@ -169,7 +169,7 @@ def _as_exact(model: CompiledModel) -> CompiledModel:
 
 
 def _differ(model: CompiledModel, served: FloatArray, truth: FloatArray | None) -> int | None:
-    if truth is None or model.head.kind not in ("classifier", "outlier"):
+    if truth is None or not model.head.proves_labels:
         return None
     return int(np.count_nonzero(model.head.predict(served) != model.head.predict(truth)))
 
@@ -258,7 +258,7 @@ def compare(model: CompiledModel, original: Any, X: Any, /) -> Compared:
             f"`model` must be the model that was compiled; its answers have shape {theirs.shape}, "
             f"ours {found.shape}."
         )
-    labels = model.head.kind in ("classifier", "outlier")
+    labels = model.head.proves_labels
     different = (theirs != found).reshape(len(found), -1).any(axis=1) if labels else None
     few = some_rows(some, TIMED_ROWS)
     seconds, count = _best_of_turns([partial(ask, few), partial(ours, few)], few)

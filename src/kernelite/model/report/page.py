@@ -131,7 +131,7 @@ def page_of(
         meaning=meaning,
         near=near,
         held=[] if held is None else held.rows,
-        labels=model.head.kind in ("classifier", "outlier"),
+        labels=model.head.proves_labels,
         facts=words.facts(model, measured, compared),
         tiers=TIERS,
     )

@@ -23,7 +23,6 @@ __all__ = [
 ]
 
 NEEDS = ("a report needs matplotlib and jinja2", "matplotlib jinja2", "report")
-LABELS = ("classifier", "outlier")
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def promise(model: CompiledModel) -> str:
             "threshold are evaluated exactly, and the rate of differing labels was tested on the "
             "80% of the sample that were not used to choose the form."
         )
-    if model.head.kind in LABELS:
+    if model.head.proves_labels:
         return (
             "Every label is proven to be the exact model's, rounding included. Rows that the bound "
             "leaves open are evaluated exactly."
