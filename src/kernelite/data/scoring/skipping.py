@@ -113,10 +113,10 @@ def good_rows(path: str, part: TablePart, columns: tuple[str, ...], skipped: Ski
 
 def halves(block: Block, error: KerneliteError, skipped: Skipped) -> list[Block]:
     """A block that a model refuses, in two; none for one row, which is skipped."""
+    if block.part is None:
+        raise error
     count = len(block.rows)
-    if count == 1 or block.part is None:
-        if block.part is None:
-            raise error
+    if count == 1:
         problem = getattr(error, "problem", str(error))
         row = int(block.part.row_numbers()[0]) + 1
         skipped.add(block.path, problem.removeprefix(f"row {row}: "), row=row)
