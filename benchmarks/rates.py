@@ -18,24 +18,18 @@ from scipy.optimize import nnls
 
 from benchmarks.machine import describe
 from benchmarks.sweep import raced
-from kernelite.backends.cpu.exact import FEWEST_NUMBERS, ExactEngine
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.forms import certify
+from kernelite.backends.cpu.one_pass import labels_of
 from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.threads import limit_threads
 from kernelite.backends.cpu.tiers import form_stages
 from kernelite.cli.console import print_table
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ArgmaxHead, ClassifierHead, Head, RegressorHead
-from kernelite.planner.costs import (
-    PROVEN_VOTES,
-    RATES,
-    VOTES_PER_FORM,
-    VOTES_PER_ROW,
-    _judging,
-    exact_work,
-    nanoseconds,
-)
-from kernelite.program.criteria import predict_criterion
+from kernelite.planner.costs import RATES, VOTES_PER_ROW, exact_work, nanoseconds, voting_work
+from kernelite.planner.search import reached_stages
+from kernelite.program.criteria import label_criterion, predict_criterion
 from kernelite.series.approximation import Approximation
 from kernelite.series.series import Work, quadratic_form
 from kernelite.series.spectral import spectrum, truncate
@@ -99,17 +93,13 @@ def timed(n: int, d: int) -> Iterator[tuple[str, Work, float]]:
         engine, point = ExactEngine.prepare(expansion), rows[:1000].mean(axis=0)
         spread = engine.run(rows[:1000]).scores.std(axis=0)
         criterion = predict_criterion(head, None if labels else TOLERANCE * spread)
-        finish = head.predict if labels else _same
+        finish = labels_of(head) if labels else _same
         certificate, form = certify(expansion, point), quadratic_form(expansion, point)
-        judged = _judging(expansion, VOTES_PER_FORM) if labels else Work()
-        judged = judged.times(PROVEN_VOTES if expansion.voting_classes is not None else 1.0)
+        judged = voting_work(expansion, VOTES_PER_ROW) if labels else Work()
         bounds = Work(bounds=expansion.n_outputs)
-        # Values of one output are in single precision too, where the model is not small.
-        if expansion.n_outputs == 1 and not labels and n * d >= FEWEST_NUMBERS:
-            unjudged = _judging(expansion, VOTES_PER_ROW).times(-1.0)
-            exact = exact_work(expansion, labels=True) + unjudged
-        else:
-            exact = exact_work(expansion, labels=labels)
+        asked = label_criterion(head, None if labels else TOLERANCE * spread)
+        reached = reached_stages(engine, rows[:1000], asked, labels=labels)
+        exact = exact_work(expansion, labels=labels, reached=reached)
         works = [exact, form.work + bounds + judged]
         runners = [
             stage_engine(engine),

@@ -24,6 +24,7 @@ from benchmarks.results import FOLDER, plain
 from benchmarks.sweep_models import SAMPLE, Subject, subjects
 from kernelite.backends.cpu.forms import certify
 from kernelite.backends.cpu.local import LocalEngine, NearCenters
+from kernelite.backends.cpu.one_pass import labels_of
 from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.threads import limit_threads
 from kernelite.backends.cpu.tiers import form_stages
@@ -166,7 +167,7 @@ class Ways:
     def timed(self) -> dict[str, dict[str, Any]]:
         """Processor nanoseconds per row of the best way of each kind."""
         criterion = predict_criterion(self.head, self.tolerance)
-        finish = self.head.predict if self.head.proves_labels else lambda scores: scores
+        finish = labels_of(self.head) if self.head.proves_labels else lambda scores: scores
         calls, kinds = [], []
         for kind, ways in self.found.items():
             for _, name, way in sorted(ways, key=lambda way: way[0])[:KEPT]:

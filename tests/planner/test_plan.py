@@ -87,8 +87,8 @@ def test_a_regressor_is_not_told_to_calibrate() -> None:
 
 
 def test_few_centers_are_evaluated_exactly() -> None:
-    """Three centers cost less than any form of forty features, where there is no label to judge."""
-    source, rows = model(n=3, d=40, head=RegressorHead())
+    """Three centers cost less than bounds of thirty outputs, whatever the form."""
+    source, rows = model(n=3, d=40, k=30, head=RegressorHead(30))
     plan = plan_of(source, rows)
     assert plan.chosen.is_exact
     assert plan.chosen.verdict == "no form is cheaper here"
@@ -189,6 +189,22 @@ def test_costs_add_up() -> None:
     assert open_all > exact_cost(source.expansion, labels=True) + open_none + second_cost(cell)
 
 
+def test_rows_that_single_precision_leaves_open_are_in_the_exact_cost() -> None:
+    """Of a sum that cancels, doubles are asked for: they take more than single precision."""
+    source, rows = model(n=2000, d=8)
+    signs, searches = np.resize([1.0, -1.0], 2000), []
+    for gamma in (1e-7, 1.0):
+        expansion = KernelExpansion(source.single.centers, signs, 0.0, gamma=gamma)
+        criterion = label_criterion(source.head, None)
+        searches.append(Search(expansion, rows, criterion, 10**9, False))
+    hard, easy = searches
+    assert hard.reached is not None
+    assert easy.reached is not None
+    assert hard.reached["exact"] > 0.9
+    assert easy.reached.get("exact", 0.0) < 0.1
+    assert hard.exact > 1.5 * easy.exact
+
+
 def test_a_plan_prints_unknown_costs() -> None:
     chosen = Candidate("quadratic form", 5.0, 0.0, 100)
     assert "faster" not in str(Plan("none", chosen, (), float("nan")))
@@ -240,12 +256,12 @@ def test_an_exact_plan_says_why_and_what_would_pay() -> None:
     assert "guarantee='calibrated'" in why
     assert plan.is_exact
     assert "fall back" not in str(plan).splitlines()[1], "there is nothing to fall back from"
-    source, rows = model(n=3, d=40, head=RegressorHead())
+    source, rows = model(n=3, d=40, k=30, head=RegressorHead(30))
     assert any("fastest way" in note for note in plan_of(source, rows).notes)
 
 
 def _digits() -> tuple[Any, np.ndarray]:
-    """Ten classes with the default gamma: a winner's pairs are cheaper than any form."""
+    """Ten classes with the default gamma."""
     from sklearn.datasets import load_digits
     from sklearn.svm import SVC
 
@@ -254,14 +270,14 @@ def _digits() -> tuple[Any, np.ndarray]:
 
 
 def test_forms_that_cannot_win_are_not_certified(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Votes behind a form cost more than the exact labels of ten classes: nothing is built."""
-    svc, X = _digits()
+    """Bounds of thirty outputs cost more than three centers: nothing is built."""
+    source, rows = model(n=3, d=40, k=30, head=RegressorHead(30))
     calls: list[str] = []
     for name in ("certify", "spectrum"):
         monkeypatch.setattr(
             kernelite.planner.search, name, lambda *rest, name=name, **more: calls.append(name)
         )
-    plan = kl.compile(svc, X).plan
+    plan = kl.compile(source, rows).plan
     assert plan.is_exact
     assert not calls
     assert any("exact engine is cheaper" in note for note in plan.notes)
@@ -344,7 +360,7 @@ def test_of_many_centers_one_certificate_is_computed(certified: list[Any], shift
 
 
 def test_where_an_estimate_has_no_hope_no_certificate_is_computed(certified: list[Any]) -> None:
-    source, rows = model(n=3000, d=8, gamma=0.2)
+    source, rows = model(n=3000, d=8, gamma=0.4)
     assert plan_of(source, rows).is_exact
     assert not certified
 

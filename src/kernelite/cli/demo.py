@@ -42,10 +42,10 @@ MOVES = [(i, j) for i in (0, 1, -1) for j in (0, 1, -1)]
 SINGLE_ROWS = 100  # that are asked for one by one
 DEMO_KERNELS = (  # which its models need, and the commands that it suggests
     *("bounds_remainder_kernel", "densify__scatter_kernel", "densify__take_kernel"),
-    *("judging_bound_rows", "judging_label_rows", "judging_settle_rows", "judging_take_open"),
-    *("libsvm_kernel_read_lines", "pairs_walk_rows", "panel_sums_double_scores"),
-    *("panel_sums_single_scores", "panel_values_several_scores", "quadratic_dense_form_kernel"),
-    *("spectral_dense_spectral_kernel", "tangents_row_tangents"),
+    *("judging_bound_rows", "judging_judge_rows", "judging_label_rows", "judging_settle_rows"),
+    *("judging_take_open", "libsvm_kernel_read_lines", "pairs_walk_rows"),
+    *("panel_sums_double_scores", "panel_sums_single_scores", "panel_values_several_scores"),
+    *("quadratic_dense_form_kernel", "spectral_dense_spectral_kernel", "tangents_row_tangents"),
     "third_dense_third_kernel",
 )
 

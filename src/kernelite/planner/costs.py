@@ -2,15 +2,17 @@
 
 `RATES` are nanoseconds, measured once on a core with AVX-512 and kept, so that estimates are the
 same everywhere; `python -m benchmarks.rates` measures them again. Candidates are compared by them,
-so that their ratios matter most. What does not run on all threads counts as often as there are
-threads. An `Option` is an approximation with its cost.
+so that their ratios matter most. How many rows the exact engine sums twice, because single
+precision leaves them open, is not counted but seen on some rows (`Reached`). An `Option` is an
+approximation with its cost.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,62 +24,71 @@ from kernelite.backends.cpu.tiers import runs_at_once
 from kernelite.data.rows.inputs import is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.plan import Candidate
+from kernelite.program.bounded import EXACT, PAIRS, QUICK, SINGLE
 from kernelite.series.approximation import Approximation
 from kernelite.series.directional import product_work
 from kernelite.series.packed import packed_degree, packed_numbers
-from kernelite.series.series import SeriesForm, Work, quadratic_work
+from kernelite.series.series import Work, quadratic_work
+from kernelite.series.spectral import spectral_work
 from kernelite.support.records import dataclass
 
 __all__ = [
     "RATES",
     "Option",
+    "Reached",
     "array_bytes",
     "behind_cost",
     "exact_cost",
     "exact_work",
-    "judged_cost",
     "least_form_cost",
     "local_cost",
     "nanoseconds",
-    "open_row_cost",
+    "open_row_work",
     "second_cost",
     "tiers_cost",
     "unseen_cost",
+    "voting_work",
 ]
 
+Reached: TypeAlias = Mapping[str, float]
+"""Exact stages, by what statistics call them, and the share of rows that each is asked for."""
+
 RATES = Work(
-    rows=12.0,
-    loads=1 / 5,
-    bounds=8.0,
-    products=2 / 45,
-    loops=1 / 15,
-    sums=1 / 24,
-    values=1.0,
-    meetings=1.7,
-    votes=15.0,
-    fetched=0.03,
+    rows=2.0,
+    loads=0.14,
+    bounds=3.6,
+    products=1 / 60,
+    loops=1 / 44,
+    sums=1 / 65,
+    values=0.4,
+    meetings=0.65,
+    votes=1.1,
+    fetched=0.012,
 )
 """Nanoseconds of one core for one operation of each kind."""
 
 # How many operations of a kind take as long as something else does.
-GATHERED_ROWS = 10  # rows, while an open row is picked out and its result put back
-SUMS_PER_QUICK_VALUE, SUMS_PER_DOUBLE_VALUE = 7, 11  # sums, for a center's exponential
+ROWS_PER_OPEN_ROW = 15  # rows, while a row that a form left open is settled in the form's own call,
+BOUNDS_PER_OPEN_ROW = 7  # and bounds an output more, where it is picked out and put back instead
+ROWS_PER_EXACT_ROW = 5  # rows, while sums over all centers begin and end
+LOADS_PER_LABEL_FEATURE = 8  # loads, while a feature of a row is laid out for panels,
+LOADS_PER_VALUE_FEATURE = 16  # and where values are asked for
+SUMS_PER_QUICK_VALUE, SUMS_PER_DOUBLE_VALUE = 8, 11  # sums, for a center's exponential
+SINGLES_PER_VALUE, SINGLES_PER_SUM = 12, 2.3  # in single precision, and of these in a sum's time
+BEHIND_PER_ALONE = 1.15  # times, for open rows: few at a time, and by tangents
+SUMS_PER_WEIGHT = 2.5  # sums, for a center's part in one of several outputs
+SINGLES_PER_WINNER = 22  # likewise, per center, by which a one-vs-one label is found from values
+ROWS_PER_CLASS = 2  # rows, while the pairs of a class are looked at
 SUMS_PER_SCATTERED_ROW = 20  # more sums for entries of a row, which are found one by one
-SUMS_PER_WINNER = 5  # per center, by which a one-vs-one label is found from values
-SINGLE_LOADS = 5  # loads, while a double becomes single precision
 LISTED_MEETINGS = 23 / 17  # meetings, for a center in the lists
-WINNER_ROWS = 65 / 6  # rows, while a class's pairs are looked at
 PACKED_SUMS = 0.96  # sums, for a monomial of a packed polynomial
 POINTWISE_VALUES = 1.5  # values, for one of a kernel that is not an exponential
 POINTWISE_ROWS = 2.5  # rows, while such a kernel's bound is taken
 BOX_GROUP_VALUES = 230  # values, for 32 boxes of near centers that are looked at one by one,
 FAR_GROUP_VALUES = 10  # and for as many that are seen to be far all together
 NEAR_LOOPS = 4  # loops, for a feature of a near center
-VOTES_PER_ROW = 14 / 3  # votes, for the bound and the label of a row with one output,
-VOTES_PER_FORM = 1 / 3  # and for those of a row that a form answered
-VOTES_PER_OUTPUT = 1 / 3  # more for every further output
-VOTES_BESIDES = 40 / 3  # for what all votes of pairs need besides
-PROVEN_VOTES, PLAIN_VOTES = 2.0, 0.4  # times that, behind a form with and without bounds
+VOTES_PER_ROW = 25  # votes, for all that they need besides
+VOTES_PER_DECIDED_ROW = 250  # more, where a row is not settled by the pairs of one class
 
 
 def nanoseconds(work: Work) -> float:
@@ -91,8 +102,19 @@ def nanoseconds(work: Work) -> float:
     return sum(count * rate for count, rate in zip(work, RATES, strict=True))
 
 
-def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
-    """Nanoseconds of one core per row; `labels`: where single precision mostly suffices.
+def exact_cost(
+    expansion: KernelExpansion, *, labels: bool = False, reached: Reached | None = None
+) -> float:
+    """Nanoseconds of one core per row.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    labels : bool
+        Whether labels are asked for, not values.
+    reached : dict of str to float, optional
+        The share of rows that each exact stage is asked for; without it, the first one that may
+        serve settles all.
 
     Examples
     --------
@@ -101,41 +123,57 @@ def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
     >>> exact_cost(few) < exact_cost(many)
     True
     """
-    return nanoseconds(exact_work(expansion, labels=labels))
+    return nanoseconds(exact_work(expansion, labels=labels, reached=reached))
 
 
-def exact_work(expansion: KernelExpansion, *, labels: bool = False) -> Work:
-    """What a row takes if all centers are summed; `labels`: mostly in single precision."""
-    n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
+def exact_work(
+    expansion: KernelExpansion, *, labels: bool = False, reached: Reached | None = None
+) -> Work:
+    """What a row takes if all centers are summed; as `exact_cost`."""
     if not expansion.has_series:
-        return _pointwise_work(expansion) + Work(rows=POINTWISE_ROWS).times(thread_count())
-    classes = expansion.voting_classes
-    judged = Work(rows=1) + (_judging(expansion, VOTES_PER_ROW) if labels else Work())
-    meetings = expansion.meeting_entries + n * LISTED_MEETINGS
-    lists = Work(meetings=meetings, products=n * k)
+        return _pointwise_work(expansion) + Work(rows=POINTWISE_ROWS)
+    if reached is None:
+        voting = expansion.voting_classes is not None
+        reached = {PAIRS if voting else SINGLE: 1.0} if labels else {QUICK: 1.0}
+    loads = LOADS_PER_LABEL_FEATURE if labels else LOADS_PER_VALUE_FEATURE
+    work = Work(rows=ROWS_PER_EXACT_ROW, loads=loads * expansion.n_features)
+    for stage, share in reached.items():
+        work += _stage_work(expansion, stage).times(share)
+        if labels and stage == EXACT and expansion.voting_classes is not None:
+            work += voting_work(expansion, VOTES_PER_DECIDED_ROW).times(share)
+    if labels and expansion.voting_classes is None:
+        work += voting_work(expansion, VOTES_PER_ROW)
+    return work
+
+
+def _stage_work(expansion: KernelExpansion, stage: str) -> Work:
+    """What a row takes of one exact stage, its beginning and end aside."""
+    n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
+    lists = Work(meetings=expansion.meeting_entries + n * LISTED_MEETINGS, products=n * k)
     if expansion.kernel.quadratic or d > WIDEST_PANEL_FEATURES:
-        return min(Work(products=n * (d + k), values=n), lists, key=nanoseconds) + judged
-    if labels and k == 1:
-        entries = _entries(expansion) + SUMS_PER_SCATTERED_ROW
-        sums = min(d, entries) if is_sparse(expansion.centers) else d
-        # Twice as many fit into a register in single precision.
-        summed = Work(sums=n * (sums + SUMS_PER_QUICK_VALUE) / 2, loads=d * SINGLE_LOADS)
-        return summed + judged
-    if labels and classes is not None:
-        sums = n * (d + SUMS_PER_QUICK_VALUE + SUMS_PER_WINNER) / 2
-        return Work(sums=sums, rows=WINNER_ROWS * classes + 1)
+        return min(Work(products=n * (d + k), values=n), lists, key=nanoseconds)
+    classes = expansion.voting_classes
+    if stage == PAIRS and classes is not None:
+        sums = n * (d + SINGLES_PER_VALUE + SINGLES_PER_WINNER) / SINGLES_PER_SUM
+        return Work(sums=sums, rows=ROWS_PER_CLASS * classes)
+    if stage == SINGLE:
+        sums = float(d)
+        if is_sparse(expansion.centers):
+            sums = min(sums, _entries(expansion) + SUMS_PER_SCATTERED_ROW)
+        # Twice as many fit into a register.
+        return Work(sums=n * (sums + SINGLES_PER_VALUE * (1 + k) / 2) / SINGLES_PER_SUM)
+    if stage == QUICK and k == 1:
+        return min(Work(sums=n * (d + SUMS_PER_QUICK_VALUE)), lists, key=nanoseconds)
     weights = 0 if k == 1 else k if classes is None else classes - 1
-    value = SUMS_PER_QUICK_VALUE if k == 1 else SUMS_PER_DOUBLE_VALUE
-    dense = Work(sums=n * (d + value), products=n * weights)
-    return min(dense, lists, key=nanoseconds) + judged
+    dense = Work(sums=n * (d + SUMS_PER_DOUBLE_VALUE + SUMS_PER_WEIGHT * weights))
+    return min(dense, lists, key=nanoseconds)
 
 
-def _judging(expansion: KernelExpansion, alone: float) -> Work:
-    """Labels from scores and bounds: votes of pairs, or `alone` for one output, on one thread."""
-    k = expansion.n_outputs
-    if expansion.voting_classes is not None:
-        return Work(votes=VOTES_BESIDES + k).times(thread_count())
-    return Work(votes=alone + (k - 1) * VOTES_PER_OUTPUT).times(thread_count())
+def voting_work(expansion: KernelExpansion, besides: float) -> Work:
+    """Labels of several classes from their scores, or those of pairs, and from bounds."""
+    if expansion.n_outputs == 1:
+        return Work()
+    return Work(votes=besides + expansion.n_outputs)
 
 
 def local_cost(engine: LocalEngine, visits: Visits) -> float:
@@ -195,22 +233,20 @@ class Option:
 
 def least_form_cost(d: int, k: int) -> float:
     """Per row, of the cheapest form there could be, with its bound: truncated, or in full."""
-    truncated = Work(rows=1, loads=d, products=8 * d, loops=36 * k)
-    return min(map(nanoseconds, (quadratic_work(d, k), truncated))) + nanoseconds(Work(bounds=k))
+    least = min((quadratic_work(d, k), spectral_work(d, k, 1)), key=nanoseconds)
+    return nanoseconds(least + Work(bounds=k))
 
 
-def open_row_cost(full: SeriesForm | None, k: int, *, at_once: bool = False) -> float:
-    """What an open row costs in a second form besides the third order."""
-    found = Work(rows=0 if at_once else GATHERED_ROWS, bounds=k)
-    return nanoseconds(found if full is None else found + full.work)
+def open_row_work(k: int, *, labels: bool) -> Work:
+    """What a row takes besides, that a form left open: to be given on, and put back."""
+    joined = labels and k == 1
+    return Work(rows=ROWS_PER_OPEN_ROW, bounds=0 if joined else BOUNDS_PER_OPEN_ROW * k)
 
 
-def second_cost(approximation: Approximation, *, at_once: bool = False) -> float:
-    """Nanoseconds of one core per row of the second form; `at_once`: with the first."""
-    if not approximation.has_second_form:
-        return 0.0
-    third = 0.0 if approximation.cubic is None else nanoseconds(approximation.cubic.work)
-    return open_row_cost(approximation.full, approximation.form.n_outputs, at_once=at_once) + third
+def second_cost(approximation: Approximation) -> float:
+    """Nanoseconds of one core per row of the second form, if there is one."""
+    full, cubic = approximation.full, approximation.cubic
+    return nanoseconds(sum((one.work for one in (full, cubic) if one is not None), Work()))
 
 
 def tiers_cost(
@@ -220,46 +256,35 @@ def tiers_cost(
     after_second: float,
     *,
     labels: bool = True,
-    values: bool = False,
     after_product: float = 1.0,
 ) -> float:
     """Nanoseconds of one core per row, given the shares left open by the first and second tier.
 
-    `labels`: what the exact engine is asked for. `values`: what settles a row are tolerances of
-    its outputs, nothing else. There a product may stand for the third order and leave the share
-    `after_product` to the second tier. What does not run on all threads counts as often as there
-    are threads.
+    `labels`: whether labels are asked for, not values. Where both forms run in one pass, a product
+    may stand for the third order, and leave the share `after_product` to it.
     """
-    form, certified = approximation.form, approximation.certified
-    d, k = form.n_features, form.n_outputs
-    cost = nanoseconds(form.work + Work(bounds=k if certified else 0))
-    cost += judged_cost(expansion, labels, proven=certified)
-    third = approximation.cubic is not None and approximation.cubic.evaluated
-    at_once = values and third and runs_at_once(approximation.full, after_first)
-    if at_once and after_product < 1.0:
-        cost += nanoseconds(product_work(d, k)) + after_product * second_cost(approximation)
+    form, k = approximation.form, approximation.form.n_outputs
+    first = form.work + Work(bounds=k if approximation.certified else 0)
+    if labels:
+        first += voting_work(expansion, VOTES_PER_ROW)
+    second, both = second_cost(approximation), not labels and approximation.has_second_form
+    if both and runs_at_once(approximation.full, after_first):  # in one pass
+        cost = nanoseconds(first + Work(rows=ROWS_PER_OPEN_ROW)) + after_product * second
+        cost += nanoseconds(product_work(form.n_features, k)) if after_product < 1.0 else 0.0
     else:
-        share = 1.0 if at_once else after_first
-        cost += share * second_cost(approximation, at_once=at_once)
-    return cost + after_second * behind_cost(expansion, labels)
+        given_on = nanoseconds(open_row_work(k, labels=labels))
+        cost = nanoseconds(first) + after_first * (given_on + second)
+    return cost + after_second * behind_cost(expansion, labels=labels)
 
 
-def judged_cost(expansion: KernelExpansion, labels: bool, *, proven: bool = True) -> float:
-    """What a row's answer costs behind a form: labels from scores, and from bounds if `proven`."""
-    if not labels:
-        return 0.0
-    votes = PROVEN_VOTES if proven else PLAIN_VOTES
-    factor = votes if expansion.voting_classes is not None else 1.0
-    return factor * nanoseconds(_judging(expansion, VOTES_PER_FORM))
-
-
-def behind_cost(expansion: KernelExpansion, labels: bool) -> float:
+def behind_cost(expansion: KernelExpansion, *, labels: bool) -> float:
     """What the exact engine costs for a row that a form left open.
 
-    After a form, the shortcut by the winner's pairs is not used.
+    After a form, values are summed in doubles, and the shortcut by the winner's pairs is not used.
     """
-    found = exact_work(expansion, labels=labels and expansion.n_outputs == 1)
-    return nanoseconds(found + Work(rows=GATHERED_ROWS))
+    if labels and expansion.n_outputs == 1:
+        return BEHIND_PER_ALONE * exact_cost(expansion, labels=True, reached={SINGLE: 1.0})
+    return exact_cost(expansion, labels=labels, reached={EXACT: 1.0})
 
 
 def unseen_cost(

@@ -16,6 +16,7 @@ import numpy as np
 
 from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS
 from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.backends.cpu.one_pass import labels_of
 from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.tiers import FormStages, form_stages
 from kernelite.data.rows.inputs import FloatArray
@@ -94,7 +95,7 @@ class Finals:
     ) -> list[float]:
         """Nanoseconds per row of each, before the exact engine, on so many rows."""
         criterion = predict_criterion(self.head, self.tolerance)
-        finish = self.head.predict if self.head.proves_labels else lambda scores: scores
+        finish = labels_of(self.head) if self.head.proves_labels else lambda scores: scores
         rows = cache(partial(_rows, sample))
         calls = [
             partial(stage_engine(self.engine, forms).run, rows(count), finish, criterion)

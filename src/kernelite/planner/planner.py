@@ -22,7 +22,7 @@ from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.planner.costs import Option, exact_cost, local_cost, tiers_cost
+from kernelite.planner.costs import Option, Reached, exact_cost, local_cost, tiers_cost
 from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.search import PREFERRED, OnProgress, Search, between, ranks
 from kernelite.program.cascade import holds
@@ -173,7 +173,8 @@ def plan_certified(
         share = between(on_progress, index / (len(points) + 1), (index + 1) / (len(points) + 1))
         search.about(point, f"about the {name}", share)
     options = [option.on_all_threads() for option in search.options]
-    exact_nanoseconds = exact_candidate(expansion, "", labels=not values).nanoseconds
+    exact = exact_candidate(expansion, "", labels=not values, reached=search.reached)
+    exact_nanoseconds = exact.nanoseconds
     if wanted is not None:
         options = _wanted(options, wanted, search.notes)
     if choose is not None and options:
@@ -182,7 +183,6 @@ def plan_certified(
     on_progress(1.0)
     if wanted is not None:
         chosen = options[0].candidate("asked for")
-        exact = exact_candidate(expansion, "", labels=not values)
         plan = Plan("certified", chosen, (exact,), exact.nanoseconds, tuple(search.notes))
         return options[0].approximation, plan
     why = partial(why_exact, search, points, values=values)
@@ -228,9 +228,15 @@ def truncated_form(
     return form
 
 
-def exact_candidate(expansion: KernelExpansion, verdict: str, *, labels: bool = False) -> Candidate:
+def exact_candidate(
+    expansion: KernelExpansion,
+    verdict: str,
+    *,
+    labels: bool = False,
+    reached: Reached | None = None,
+) -> Candidate:
     """The exact engine's line in the plan."""
-    cost = exact_cost(expansion, labels=labels) / thread_count()
+    cost = exact_cost(expansion, labels=labels, reached=reached) / thread_count()
     degree = packed_degree(expansion)
     if degree is None:
         return Candidate(exact_name(expansion.n_centers), cost, 1.0, expansion.nbytes, verdict)

@@ -17,25 +17,28 @@ import numpy as np
 from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.forms import certify
+from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.tiers import FormStages, form_stages, runs_at_once
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.costs import (
+    VOTES_PER_ROW,
     Option,
+    Reached,
     behind_cost,
     exact_cost,
-    judged_cost,
     least_form_cost,
     nanoseconds,
-    open_row_cost,
+    open_row_work,
     second_cost,
     tiers_cost,
     unseen_cost,
+    voting_work,
 )
-from kernelite.planner.proof_probe import ProofProbe
+from kernelite.planner.proof_probe import PROBED_ROWS, ProofProbe
 from kernelite.program.bounded import OPEN, spelled_out
 from kernelite.program.cascade import Cascade, holds
-from kernelite.program.criteria import Criterion
+from kernelite.program.criteria import Criterion, Proven
 from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm, cubic_form, cubic_tensor, cubic_work, packed_size
@@ -55,6 +58,7 @@ from kernelite.support.errors import UnsupportedModelError
 __all__ = ["PREFERRED", "OnProgress", "Search", "between", "ranks", "third_order_fits"]
 
 CUBIC_RANKS = (16, 32, 64)
+DIRECTIONS = 32  # of a bound on the third order, where its tensor is too large to hold
 TENSOR_BYTES = 192 * 2**20  # the most dense third-order tensors may take while compiling
 GRAM_BUDGET = 3e10  # multiply-adds that Gram matrices may cost where tensors are too large to hold
 LARGEST_TENSOR_ENTRY = 1e100  # entry of a third-order tensor: its square is still far from overflow
@@ -84,31 +88,29 @@ def third_order_tiers(
         Whether knowing the third order would settle rows at all.
     """
     d, k = form.n_features, form.n_outputs
-    along = min(d, CUBIC_RANKS[1])
-    along_cost = nanoseconds(directional_work(d, k, along))
-    costs = {
-        rank: nanoseconds(cubic_work(d, k, rank))
-        for rank in (*(r for r in CUBIC_RANKS if r < d), d)
-        if packed_size(rank) * 8 * k <= max_bytes // 2
-    }
-    held = 8 * d**3 * k <= TENSOR_BYTES
-    cheapest = min([along_cost, *(costs.values() if held else ())])
-    if expansion.kernel.quadratic or not (
-        pays(cheapest) and third_order_fits(certificate) and helps()
-    ):
+    if expansion.kernel.quadratic:
         return
-    grams: list[FloatArray] = []
+    held, along = 8 * d**3 * k <= TENSOR_BYTES, min(d, DIRECTIONS)
+    if held:
+        costs = {
+            rank: nanoseconds(cubic_work(d, k, rank))
+            for rank in (*(r for r in CUBIC_RANKS if r < d), d)
+            if packed_size(rank) * 8 * k <= max_bytes // 2
+        }
+    else:
+        costs = {along: nanoseconds(directional_work(d, k, along))}
+    cheapest = min(costs.values(), default=math.inf)
+    if not (pays(cheapest) and third_order_fits(certificate) and helps()):
+        return
     if held:
         tensors = _tensors(expansion, form.point)
         for rank, cost in costs.items():
             if pays(cost):
                 yield cubic_form(tensors, rank), cost
-        grams = [t.reshape(d, -1) @ t.reshape(d, -1).T for t in tensors]
     elif expansion.n_centers**2 * d * k < GRAM_BUDGET:
         grams = [cubic_gram(expansion, form.point, output) for output in range(k)]
-    if grams and pays(along_cost):
         slack = gram_slack(expansion, certificate.rounding)
-        yield directional_bound(grams, along, slack), along_cost
+        yield directional_bound(grams, along, slack), costs[along]
 
 
 def whole_cubic(expansion: KernelExpansion, point: FloatArray, max_bytes: int) -> CubicForm | None:
@@ -134,7 +136,6 @@ def _tensors(expansion: KernelExpansion, point: FloatArray) -> list[FloatArray]:
 TRUNCATED_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 PREFERRED = 0.9  # of the exact engine's cost, that a form must stay below: it proves less
 NEARLY_ALL = 0.95  # of the rows
-SECOND_FORM_NANOSECONDS = 2000.0  # of the exact engine, from which second forms are tried
 NARROWING_ROWS = 64  # rows that show how much narrower the second tier's bounds are
 MOST_FIRST_TIERS = 4  # first tiers that are tried with a second one
 OnProgress: TypeAlias = Callable[[float], None]
@@ -177,10 +178,13 @@ class Search:
         self.max_bytes, self.mapped = max_bytes, mapped
         self.values = criterion.sufficient_bounds is not None
         self.labels = labels
-        self.exact = math.inf if forced else exact_cost(expansion, labels=labels)
-        self.judged = judged_cost(expansion, labels)
+        engine = engine or ExactEngine.prepare(expansion)
+        self.reached = reached_stages(engine, sample, criterion, labels=labels)
+        exact = exact_cost(expansion, labels=labels, reached=self.reached)
+        self.exact = math.inf if forced else exact
+        self.judged = nanoseconds(voting_work(expansion, VOTES_PER_ROW)) if labels else 0.0
         # Times its own cost, that the exact engine takes for a row that a form left open.
-        self.behind = behind_cost(expansion, labels) / self.exact
+        self.behind = behind_cost(expansion, labels=labels) / self.exact
         self.options: list[Option] = []
         self.notes: list[str] = []
         self.out_of_reach = self.too_dear = False  # why no form was built, where none was
@@ -222,8 +226,7 @@ class Search:
             self._try(f"{cut.name} {where}", Approximation(cut, certificate))
             for cut in self._forms(form)
         ]
-        if self.exact >= SECOND_FORM_NANOSECONDS:
-            self._second_tiers(firsts, form, certificate)
+        self._second_tiers(firsts, form, certificate)
 
     def narrowed(self, points: dict[str, FloatArray]) -> dict[str, FloatArray]:
         """The points to try: of many centers, whose proofs take long, only the most promising."""
@@ -259,7 +262,8 @@ class Search:
             return True
         d, k = self.expansion.n_features, self.expansion.n_outputs
         second, third = self.probe.left_open(point, certificate)
-        full = (nanoseconds(quadratic_work(d, k)) + open_row_cost(None, k)) / self.exact
+        open_row = quadratic_work(d, k) + open_row_work(k, labels=self.labels)
+        full = nanoseconds(open_row) / self.exact
         exactly, by_third = second * self.behind, third * self.behind
         may_win = min(least + exactly, max(least, second * full) + by_third) < PREFERRED
         self.hopeless = not may_win and second > NEARLY_ALL
@@ -291,7 +295,6 @@ class Search:
             after_first,
             after_second,
             labels=self.labels,
-            values=self.values,
             after_product=self._after_product(stages[0].engine) if self.values else 1.0,
         )
         option = Option(name, approximation, cost + unseen, left / max(rows, 1), unseen)
@@ -373,9 +376,8 @@ class Search:
         """A third order too dear to evaluate may pay, if a product mostly stands for it."""
         d, k = self.expansion.n_features, self.expansion.n_outputs
         share = whole.open_share
-        alone = tiers_cost(
-            whole.approximation, self.expansion, share, 0.0, labels=self.labels
-        ) + nanoseconds(product_work(d, k))
+        alone = tiers_cost(whole.approximation, self.expansion, 0.0, 0.0, labels=self.labels)
+        alone += nanoseconds(product_work(d, k))
         probe = self.values and may_pair(d, k) and runs_at_once(None, share) and alone < self._least
         if not (probe and third_order_fits(certificate) and self._fourth_order_helps(whole)):
             return
@@ -392,9 +394,8 @@ class Search:
         expansion, share = self.expansion, self._expected(first.open_share * len(self.sample))
         full = None if first.approximation.form is form else form
         alone = tiers_cost(first.approximation, expansion, share, 0.0, labels=self.labels)
-        at_once = self.values and runs_at_once(full, share)
-        open_row = open_row_cost(full, expansion.n_outputs, at_once=at_once) + cost
-        return alone + share * open_row < self._least
+        second = cost if full is None else cost + nanoseconds(full.work)
+        return alone + share * second < self._least
 
     def _fourth_order_helps(self, whole: Option) -> bool:
         """Whether rho_4 alone, were the cubic term free and exact, would settle open rows."""
@@ -407,6 +408,28 @@ class Search:
         scores, sq_norms, _ = whole.form.evaluate(self.sample)
         bounds = whole.certificate.bound(sq_norms, scores, degree)
         return float((~self.criterion(scores, bounds)).mean())
+
+
+def reached_stages(
+    engine: ExactEngine, sample: FloatArray, criterion: Criterion, *, labels: bool
+) -> Reached | None:
+    """The share of rows that each exact stage is asked for, as some of the sample show."""
+    rows = np.ascontiguousarray(sample[:: -(-len(sample) // PROBED_ROWS) or 1])
+    if not len(rows) or not engine.expansion.has_series:
+        return None
+    if labels:
+        classes = engine.expansion.voting_classes
+        criterion = Proven(criterion, None if classes is None else np.arange(classes))
+    cascade = stage_engine(engine).cascade
+    answered = cascade.run(rows, criterion).stage
+    assert answered is not None
+    found, left = {}, 1.0
+    for number, name in enumerate(cascade.names):
+        settled = float(np.mean(answered == number))
+        if settled:  # else it was declined
+            found[name] = left
+        left -= settled
+    return found
 
 
 def ranks(d: int, k: int) -> list[int]:

@@ -53,6 +53,7 @@ __all__ = [
 
 SUMS_PER_MONOMIAL = 0.96  # multiply-adds in the time of a monomial's, whose weight comes in order
 SUMS_PER_PRODUCT = 48 / 17  # and of a product of two features, which all outputs share
+LOOPS_PER_COORDINATE = 4  # multiply-adds, for a feature's part in one of the directions
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +226,8 @@ def cubic_work(d: int, k: int, rank: int) -> Work:
     """What a row takes of a third order on so many directions, in full on d."""
     products, monomials = rank * (rank + 1) / 2, k * packed_size(rank)
     sums = SUMS_PER_PRODUCT * products + SUMS_PER_MONOMIAL * monomials
-    return Work(products=d * rank if rank < d else 0, sums=sums)
+    loops = LOOPS_PER_COORDINATE * d * rank if rank < d else 0
+    return Work(loops=loops, sums=sums)
 
 
 def cubic_form(tensors: list[FloatArray], rank: int) -> CubicForm:

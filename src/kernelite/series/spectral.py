@@ -27,7 +27,9 @@ from kernelite.series.series import SeriesForm, Work
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
-__all__ = ["SpectralForm", "frobenius", "skewness", "spectrum", "truncate"]
+__all__ = ["SpectralForm", "frobenius", "skewness", "spectral_work", "spectrum", "truncate"]
+
+ROWS_PER_TRUNCATED_ROW = 8  # rows, while products of vectors begin and end
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -182,7 +184,8 @@ def frobenius(array: FloatArray) -> float:
 def spectral_work(d: int, k: int, rank: int) -> Work:
     """What a row takes of a form of d features and k outputs, cut to so many directions."""
     columns = (rank + k + 7) // 8 * 8  # taken by vectors
-    return Work(rows=1, loads=d, products=d * columns, loops=k * rank * (rank + 1) / 2)
+    pairs = k * rank * (rank + 1) / 2
+    return Work(rows=ROWS_PER_TRUNCATED_ROW, loads=d, products=d * columns, loops=pairs)
 
 
 def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:

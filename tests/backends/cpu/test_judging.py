@@ -217,7 +217,8 @@ def test_a_wide_row_is_answered_as_among_others(tmp_path) -> None:
     head = "svm_type c_svc\nkernel_type rbf\ngamma 0.1\nnr_class 2\ntotal_sv 40\nrho 0.1\n"
     text = head + "label 1 -1\nnr_sv 20 20\nSV\n" + "\n".join(lines) + "\n"
     (tmp_path / "model").write_text(text)
-    fast = kl.compile(tmp_path / "model", rng.normal(size=(50, 3)))
+    plan = "quadratic form about the mean of X"  # one form: a second one may answer rows in a batch
+    fast = kl.compile(tmp_path / "model", rng.normal(size=(50, 3)), plan=plan)
     rows = rng.normal(size=(60, 5))
     rows[::3, 3:] = 0.0
     for method in ("predict", "decision_function"):

@@ -144,7 +144,7 @@ def bumpy(n):
 
 def test_a_narrow_process_is_planned_locally_and_keeps_its_tolerance():
     X, y, Z = bumpy(1500)
-    model = GaussianProcessRegressor(RBF(0.05), alpha=1e-2, optimizer=None).fit(X, y)
+    model = GaussianProcessRegressor(RBF(0.01), alpha=1e-2, optimizer=None).fit(X, y)
     compiled = kernelite.compile(model, Z)
     assert compiled.local is not None
     assert compiled.plan.chosen.name == "sums over near centers"
@@ -169,7 +169,7 @@ def test_boxes_and_the_exact_engine_are_not_held_at_the_same_time(monkeypatch):
         return own(*given, **how)
 
     rows = np.random.default_rng(0).normal(size=(3000, 3))
-    density = KernelDensity(bandwidth=0.1, rtol=1e-2).fit(rows)
+    density = KernelDensity(bandwidth=0.02, rtol=1e-2).fit(rows)
     before = kernelite.compile(density, rows)
     gc.collect()
     alive = [one for one in gc.get_objects() if type(one) is PanelSums]
@@ -193,7 +193,7 @@ def test_labels_are_proven_locally():
 
 def test_without_numba_the_exact_engine_answers(monkeypatch):
     X, y, Z = bumpy(2500)
-    model = GaussianProcessRegressor(RBF(0.05), alpha=1e-2, optimizer=None).fit(X, y)
+    model = GaussianProcessRegressor(RBF(0.01), alpha=1e-2, optimizer=None).fit(X, y)
     stored = dumps(kernelite.compile(model, Z))
     monkeypatch.setattr("kernelite.backends.cpu.local.jit_available", lambda: False)
     assert kernelite.compile(model, Z).local is None
