@@ -88,7 +88,7 @@ class Ways:
         self._near()
         if self.expansion.kernel.damps:
             try:
-                self._about(self.task.points(alternatives=False)["mean of X"])
+                self._about(self.task.point()[1])
             except KerneliteError as error:
                 self.said["form"] = str(error)
 

@@ -1,7 +1,7 @@
 """Finalists timed on rows of the sample, instead of trusting the cost table.
 
-By default only where estimates are close: the table was measured on one machine, and within a
-factor of three another one may order them differently. plan="measure" always times them.
+By default only where estimates are close: they were measured on one machine, and within a factor
+of two another one may order them differently. plan="measure" always times them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kernelite.program.criteria import predict_criterion
 __all__ = ["Finals"]
 
 FINALISTS = 3
-CLOSE_RATIO = 3.0  # times the cheapest estimate, within which finalists are timed
+CLOSE_RATIO = 2.0  # times the cheapest estimate, within which finalists are timed
 # Rows of a call: few open rows cost more in a small block.
 FEWEST_TIMED_ROWS, MOST_TIMED_ROWS = 1 << 10, 1 << 14
 CALL_NANOSECONDS = 4e6  # that a call should take

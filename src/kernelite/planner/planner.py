@@ -24,7 +24,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.planner.costs import Option, Reached, exact_cost, local_cost, tiers_cost
 from kernelite.planner.plan import Candidate, Plan, exact_name
-from kernelite.planner.search import PREFERRED, OnProgress, Search, between, ranks
+from kernelite.planner.search import PREFERRED, OnProgress, Search, ranks
 from kernelite.program.cascade import holds
 from kernelite.program.criteria import Criterion
 from kernelite.series.approximation import Approximation, LocalSums
@@ -50,7 +50,8 @@ FAR_GAMMA_RATIO = 3.0  # times gamma_max, up to which most rows are proven
 
 def why_exact(
     search: Search,
-    points: dict[str, FloatArray],
+    name: str,
+    point: FloatArray,
     options: list[Option],
     exact: float,
     /,
@@ -62,8 +63,9 @@ def why_exact(
     Parameters
     ----------
     search : Search
-    points : dict of str to ndarray of shape (d,)
-        Expansion points that were tried, by name.
+    name : str
+    point : ndarray of shape (d,)
+        The expansion point.
     options : list of Option
         The forms that lost.
     exact : float
@@ -83,7 +85,7 @@ def why_exact(
     if best > UNPROVEN_SHARE and rbf:
         left = f"the best bound leaves {100 * best:.0f}%" if options else "it would leave too many"
         other = "a larger `tolerance`" if values else "guarantee='calibrated', which is statistical"
-        gamma = _smaller_gamma(search.expansion, points, search.sample)
+        gamma = _smaller_gamma(search.expansion, name, point, search.sample)
         return "gamma is too large for a form", (
             f"Gamma is too large for a proof: {left} of the rows open. {gamma}, or {other}, "
             "may pay."
@@ -92,16 +94,15 @@ def why_exact(
         return "no form is cheaper here", ""
     note = f"Summing {count} support vectors costs less than a form and the rows it leaves open."
     if rbf and best > 0.0:
-        gamma = _smaller_gamma(search.expansion, points, search.sample)
+        gamma = _smaller_gamma(search.expansion, name, point, search.sample)
         note += f" {gamma} leaves fewer of them."
     return "no form is cheaper here", note
 
 
 def _smaller_gamma(
-    expansion: KernelExpansion, points: dict[str, FloatArray], sample: FloatArray
+    expansion: KernelExpansion, name: str, point: FloatArray, sample: FloatArray
 ) -> str:
     """Which gamma would be served by a form, as the beginning of a sentence."""
-    name, point = next(iter(points.items()))
     with np.errstate(over="ignore", divide="ignore"):
         farthest = np.square(sample - point).sum(axis=1).max(initial=0.0)
         limit = float(1.0 / np.float64(4.0 * farthest))
@@ -126,7 +127,8 @@ Measure: TypeAlias = Callable[
 
 def plan_certified(
     expansion: KernelExpansion,
-    points: dict[str, FloatArray],
+    name: str,
+    point: FloatArray,
     sample: FloatArray,
     criterion: Criterion,
     *,
@@ -138,13 +140,14 @@ def plan_certified(
     engine: ExactEngine | None = None,
     on_progress: OnProgress = lambda share: None,
 ) -> tuple[Approximation | None, Plan]:
-    """Choose among points, ranks, third orders and the exact engine.
+    """Choose among ranks, third orders and the exact engine.
 
     Parameters
     ----------
     expansion : KernelExpansion
-    points : dict of str to ndarray of shape (d,)
-        Expansion points to try, by name.
+    name : str
+    point : ndarray of shape (d,)
+        The expansion point.
     sample : ndarray of shape (m, d)
     criterion : callable of (scores, bounds)
         Which rows the guarantee accepts.
@@ -168,10 +171,7 @@ def plan_certified(
         forced=wanted is not None,
         engine=engine,
     )
-    points = search.narrowed(points)
-    for index, (name, point) in enumerate(points.items()):
-        share = between(on_progress, index / (len(points) + 1), (index + 1) / (len(points) + 1))
-        search.about(point, f"about the {name}", share)
+    search.about(point, f"about the {name}", on_progress)
     options = [option.on_all_threads() for option in search.options]
     exact = exact_candidate(expansion, "", labels=not values, reached=search.reached)
     exact_nanoseconds = exact.nanoseconds
@@ -185,7 +185,7 @@ def plan_certified(
         chosen = options[0].candidate("asked for")
         plan = Plan("certified", chosen, (exact,), exact.nanoseconds, tuple(search.notes))
         return options[0].approximation, plan
-    why = partial(why_exact, search, points, values=values)
+    why = partial(why_exact, search, name, point, values=values)
     return _choose(expansion, options, exact_nanoseconds, search.notes, why)
 
 

@@ -3,8 +3,7 @@
 rho is at least |f - f^| / sqrt(P) of any row, so the largest of these on a few rows of the sample
 is a lower bound of it. With that instead of rho, and the cubic tier's smaller P, bounds are better
 than true ones can be: rows that stay open even so will stay open. Of many centers, some of them
-then estimate rho, and so whether a proof may win and about which point. This only decides what is
-tried.
+then estimate rho, and so whether a proof may win. This only decides what is tried.
 """
 
 from __future__ import annotations
@@ -81,17 +80,6 @@ class ProofProbe:
         bounds = (certificate.bound(sq_norms, scores, degree) for degree in (2, 3))
         second, third = (1.0 - float(self.criterion(scores, bound).mean()) for bound in bounds)
         return second, third
-
-    def nearest_proof(self, points: dict[str, FloatArray]) -> str:
-        """The name of the point about which bounds of these rows are expected to be narrowest."""
-
-        def width(name: str) -> float:
-            point = points[name]
-            U = self.rows - point
-            bounds = self.estimate(point).bound(np.einsum("ij,ij->i", U, U), self._exact())
-            return float(np.median(bounds, axis=0).max(initial=0.0))
-
-        return min(points, key=width)
 
     def estimate(self, point: FloatArray) -> Certificate:
         """A certificate with half of the rho that some of the centers let expect.

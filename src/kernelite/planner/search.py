@@ -55,7 +55,7 @@ from kernelite.series.series import SeriesForm, quadratic_work
 from kernelite.series.spectral import spectrum, truncate
 from kernelite.support.errors import UnsupportedModelError
 
-__all__ = ["PREFERRED", "OnProgress", "Search", "between", "ranks", "third_order_fits"]
+__all__ = ["PREFERRED", "OnProgress", "Search", "ranks", "third_order_fits"]
 
 CUBIC_RANKS = (16, 32, 64)
 DIRECTIONS = 32  # of a bound on the third order, where its tensor is too large to hold
@@ -135,7 +135,6 @@ def _tensors(expansion: KernelExpansion, point: FloatArray) -> list[FloatArray]:
 # Columns of a truncated form, those of its linear part included.
 TRUNCATED_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 PREFERRED = 0.9  # of the exact engine's cost, that a form must stay below: it proves less
-NEARLY_ALL = 0.95  # of the rows
 NARROWING_ROWS = 64  # rows that show how much narrower the second tier's bounds are
 MOST_FIRST_TIERS = 4  # first tiers that are tried with a second one
 OnProgress: TypeAlias = Callable[[float], None]
@@ -188,7 +187,6 @@ class Search:
         self.options: list[Option] = []
         self.notes: list[str] = []
         self.out_of_reach = self.too_dear = False  # why no form was built, where none was
-        self.hopeless = False  # whether a proof left nearly all rows open: another point's would
         self.probe = ProofProbe(expansion, sample, criterion, engine=engine)
         self.probe.cheap |= forced
 
@@ -205,7 +203,7 @@ class Search:
             self.too_dear = True
             self.notes.append(f"No form {where}: the exact engine is cheaper than any.")
             return
-        if self.hopeless or not self.probe.left(point, self._must_settle(least)):
+        if not self.probe.left(point, self._must_settle(least)):
             self.out_of_reach = True
             self.notes.append(
                 f"No form {where}: its error on the sample says that a proof would leave "
@@ -227,20 +225,6 @@ class Search:
             for cut in self._forms(form)
         ]
         self._second_tiers(firsts, form, certificate)
-
-    def narrowed(self, points: dict[str, FloatArray]) -> dict[str, FloatArray]:
-        """The points to try: of many centers, whose proofs take long, only the most promising."""
-        if not (self.probe.dear and len(points) > 1 and len(self.probe.rows)):
-            return points
-        try:
-            name = self.probe.nearest_proof(points)
-        except UnsupportedModelError:
-            return points  # the search says why
-        self.notes.append(
-            f"Of the expansion points, only the {name} was tried: some of the support vectors "
-            "promise the narrowest bounds there."
-        )
-        return {name: points[name]}
 
     def _certificate(
         self, point: FloatArray, least: float, on_progress: OnProgress
@@ -265,9 +249,7 @@ class Search:
         open_row = quadratic_work(d, k) + open_row_work(k, labels=self.labels)
         full = nanoseconds(open_row) / self.exact
         exactly, by_third = second * self.behind, third * self.behind
-        may_win = min(least + exactly, max(least, second * full) + by_third) < PREFERRED
-        self.hopeless = not may_win and second > NEARLY_ALL
-        return may_win
+        return min(least + exactly, max(least, second * full) + by_third) < PREFERRED
 
     def _must_settle(self, cost: float) -> float:
         """The share of rows that forms must settle to win, given their share of exact's cost."""
@@ -444,8 +426,3 @@ def ranks(d: int, k: int) -> list[int]:
     """
     tried = (width - k % 8 for width in TRUNCATED_WIDTHS)
     return [r for r in tried if d * (r + k % 8) + k * r * r < 0.8 * (k * d * d / 2)]
-
-
-def between(on_progress: OnProgress, start: float, stop: float) -> OnProgress:
-    """Tells a part of the work as a part of the whole."""
-    return lambda share: on_progress(start + share * (stop - start))

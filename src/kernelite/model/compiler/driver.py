@@ -76,8 +76,8 @@ def compile(
         without support vectors. "exact": the exact model on kernelite's engine.
     expansion_point : {"auto", "mean", "origin"} or array of shape (d,)
         Where the series is taken: the mean of `X` (of the support vectors without `X`), the
-        origin as in the paper, or a point. "auto" lets a certified plan choose between the means
-        of `X` and of the support vectors; otherwise it is "mean".
+        origin as in the paper, or a point. "auto" is "mean", but of fewer than 20 rows in `X` it
+        takes the mean of the support vectors.
     tolerance : float or array of shape (k,), optional
         For "certified" values (regression, transforms) and, if given, decision values: the largest
         absolute error. Values default to 1e-3 of the standard deviation of the exact outputs on

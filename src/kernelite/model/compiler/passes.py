@@ -92,7 +92,7 @@ def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
     """The paper's form about one point, cut to `rank` directions."""
     _warn_about_few_centers(task.expansion)
     task.refuse_large_form()
-    (point,) = task.points(alternatives=False).values()
+    _, point = task.point()
     form = quadratic_form(task.expansion, point)
     cut = _cut(task, form, rank)
     proof = certify(task.expansion, point, mapped=task.mapped) if certificate else None
@@ -119,7 +119,7 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
         finals = Finals(head, tolerances, task.engine, always=plan == "measure") if timed else None
         approximation, explained = plan_certified(
             task.expansion,
-            task.points(alternatives=True),
+            *task.point(),
             judges,
             criterion,
             max_bytes=task.max_bytes,
@@ -157,7 +157,7 @@ def calibrated_fields(task: Task, max_disagreement: float, confidence: float) ->
     if task.given is None:
         raise InputError("guarantee='calibrated' needs `X`, rows like those to come, to test on.")
     task.refuse_large_form()
-    ((name, point),) = task.points(alternatives=False).items()
+    name, point = task.point()
     approximation, threshold, plan = calibrated_plan(
         task.expansion,
         task.machine.head,

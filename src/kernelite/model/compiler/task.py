@@ -81,10 +81,7 @@ class Task:
         return self._drawn(self.expansion.centers if self.given is None else self.given)
 
     def judges(self, sample: FloatArray) -> FloatArray:
-        """The rows that candidates are judged by: the sample, and support vectors if it is small.
-
-        About the mean of a single row any form is right for that row.
-        """
+        """The rows that judge candidates: the sample, and if it is small, support vectors too."""
         if not self._too_small(sample):
             return sample
         return np.concatenate([sample, self._drawn(self.expansion.centers, SUPPORT_VECTORS_ASKED)])
@@ -105,22 +102,21 @@ class Task:
         drawn = np.sort(rng.choice(rows.shape[0], most, replace=False))
         return dense_block(rows, drawn)
 
-    def points(self, *, alternatives: bool) -> dict[str, FloatArray]:
-        """Expansion points to try, by name."""
+    def point(self) -> tuple[str, FloatArray]:
+        """The expansion point, its name first."""
         wanted, d = self.wanted_point, self.expansion.n_features
         if not isinstance(wanted, str):
-            return {"given point": self._checked_point(wanted)}
+            return "given point", self._checked_point(wanted)
         if wanted not in ("auto", "mean", "origin"):
             raise InputError(
                 f"`expansion_point` must be 'auto', 'mean', 'origin' or an array, got {wanted!r}."
             )
         if wanted == "origin" or self.expansion.kernel.quadratic:
-            return {"origin": np.zeros(d)}
-        of_centers = {"mean of the support vectors": _mean(self.expansion.centers)}
-        if self.given is None or not self.given.shape[0]:
-            return of_centers
-        of_rows = {"mean of X": _mean(self.given)}
-        return {**of_rows, **of_centers} if wanted == "auto" and alternatives else of_rows
+            return "origin", np.zeros(d)
+        fewest = FEWEST_SAMPLE_ROWS if wanted == "auto" else 1
+        if self.given is None or self.given.shape[0] < fewest:
+            return "mean of the support vectors", _mean(self.expansion.centers)
+        return "mean of X", _mean(self.given)
 
     def _checked_point(self, wanted: Any) -> FloatArray:
         machine, d = self.machine, self.machine.n_features
