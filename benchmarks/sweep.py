@@ -32,6 +32,7 @@ from kernelite.cli.console import note
 from kernelite.model.compiler.driver import MAX_BYTES
 from kernelite.model.compiler.passes import _tolerances
 from kernelite.model.compiler.task import Task
+from kernelite.planner.costs import exact_cost
 from kernelite.planner.planner import local_candidate
 from kernelite.planner.proof_probe import OPTIMISM
 from kernelite.planner.search import CUBIC_RANKS, Search, _tensors, ranks, third_order_fits
@@ -156,7 +157,8 @@ class Ways:
     def _near(self) -> None:
         found = local_candidate(
             *(self.expansion, self.head, self.sample, self.criterion, self.tolerance),
-            engine=self.task.engine,
+            exact=lambda rows: self.task.engine.run(rows).scores,
+            exact_nanoseconds=exact_cost(self.expansion),
             mapped=False,
         )
         if found is not None:

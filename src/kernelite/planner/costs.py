@@ -86,7 +86,7 @@ POINTWISE_VALUES = 1.5  # values, for one of a kernel that is not an exponential
 POINTWISE_ROWS = 2.5  # rows, while such a kernel's bound is taken
 BOX_GROUP_VALUES = 230  # values, for 32 boxes of near centers that are looked at one by one,
 FAR_GROUP_VALUES = 10  # and for as many that are seen to be far all together
-NEAR_LOOPS = 4  # loops, for a feature of a near center
+NEAR_LOOPS, NEAR_VALUES = 10, 0.6  # loops, for a feature of a near center, and values besides
 VOTES_PER_ROW = 25  # votes, for all that they need besides
 VOTES_PER_DECIDED_ROW = 250  # more, where a row is not settled by the pairs of one class
 
@@ -183,7 +183,7 @@ def local_cost(engine: LocalEngine, visits: Visits) -> float:
     boxes = visits.groups * BOX_GROUP_VALUES + n / (LEAF * LEAF) * FAR_GROUP_VALUES
     centers = LEAF * visits.leaves
     loops = centers * (NEAR_LOOPS * d + 2 * k)
-    return nanoseconds(Work(rows=1, loops=loops, values=centers + boxes))
+    return nanoseconds(Work(rows=1, loops=loops, values=NEAR_VALUES * centers + boxes))
 
 
 def _entries(expansion: KernelExpansion) -> float:

@@ -292,6 +292,7 @@ def local_candidate(
     tolerance: FloatArray | None,
     *,
     exact: Callable[[FloatArray], FloatArray],
+    exact_nanoseconds: float,
     mapped: bool,
     measure: bool = False,
 ) -> tuple[LocalSums, Candidate] | None:
@@ -307,6 +308,8 @@ def local_candidate(
     tolerance : ndarray of shape (k,), optional
     exact : callable
         Scores of rows.
+    exact_nanoseconds : float
+        Of the exact engine per row.
     mapped : bool
         Whether rows come through an affine map.
     measure : bool
@@ -329,7 +332,7 @@ def local_candidate(
         taken = 1e9 * (perf_counter() - started) / len(rows)
         share = 1.0 - float(holds(criterion, answered).mean())
         cost = taken if measure else local_cost(local, visits) / thread_count()
-        tried.append((cost + share * exact_cost(expansion) / thread_count(), share, settings))
+        tried.append((cost + share * exact_nanoseconds, share, settings))
     nanoseconds, share, settings = min(tried, key=lambda option: option[0])
     name = "sums over near centers"
     return settings, Candidate(name, nanoseconds, share, expansion.nbytes, "")

@@ -37,7 +37,7 @@ from kernelite.planner.costs import (
 )
 from kernelite.planner.proof_probe import PROBED_ROWS, ProofProbe
 from kernelite.program.bounded import OPEN, spelled_out
-from kernelite.program.cascade import Cascade, holds
+from kernelite.program.cascade import Cascade, holds, judged
 from kernelite.program.criteria import Criterion, Proven
 from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import Certificate
@@ -402,7 +402,7 @@ def reached_stages(
     if labels:
         classes = engine.expansion.voting_classes
         criterion = Proven(criterion, None if classes is None else np.arange(classes))
-    cascade = stage_engine(engine).cascade
+    cascade = replace(stage_engine(engine).cascade, judge=judged)
     answered = cascade.run(rows, criterion).stage
     assert answered is not None
     found, left = {}, 1.0

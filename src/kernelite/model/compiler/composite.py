@@ -31,6 +31,7 @@ COMPOSITE_SAMPLE_ROWS = 1000
 FEW_PARTS = 4  # whose plans may be timed
 LITTLE_GAIN = 4.0  # times a form's cost that all of a machine's centers may take without a search
 LARGEST_EXACT_SHARE = 0.5
+APART = 0.75  # of the exact cost, that parts with forms must stay below: exact ones take one call
 CompilePart: TypeAlias = Callable[..., CompiledModel]
 
 
@@ -171,7 +172,7 @@ def _planned(model: CompiledModel, X: Any) -> CompiledModel:
         return replace(model, plan=Plan(model.guarantee, reason, (), exact, notes))
     name = exact_name(model.origin.n_centers)
     line = Candidate(name, exact, 1.0, model.nbytes, "looks at every support vector")
-    if model.guarantee != "certified" or cost < exact:
+    if model.guarantee != "certified" or cost < APART * exact:
         return replace(model, plan=Plan(model.guarantee, chosen, (line,), exact, notes))
     lost = replace(chosen, verdict=f"{100 * left:.0f}% of rows stay open")
     parts = tuple(

@@ -28,6 +28,7 @@ from kernelite.planner.planner import (
     plan_certified,
     truncated_form,
 )
+from kernelite.planner.search import PREFERRED
 from kernelite.program.criteria import label_criterion
 from kernelite.series.approximation import Approximation
 from kernelite.series.packed import collapsed, packed_degree
@@ -137,10 +138,12 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
         found = local_candidate(
             *(task.expansion, head, judges, criterion, tolerances),
             exact=lambda rows: task.engine.run(rows).scores,
+            exact_nanoseconds=explained.exact_nanoseconds,
             mapped=task.mapped,
             measure=plan == "measure",
         )
-        if found is not None and found[1].nanoseconds < explained.chosen.nanoseconds:
+        cheapest = PREFERRED * explained.chosen.nanoseconds
+        if found is not None and found[1].nanoseconds < cheapest:
             approximation, (local, candidate) = None, found
             explained = explained.choosing(candidate)
     return {
