@@ -46,6 +46,9 @@ def subjects() -> Iterator[Subject]:
     for d, ratio in itertools.product((6, 22, 60), (0.1, 1.0)):
         name = f"values, 2000 rows, {d} features, {ratio:g} gamma_max, normal, 4 outputs"
         yield Subject(name, partial(generated, "values", 2_000, d, ratio, "normal", 4))
+    for d, ratio in itertools.product((32, 40), (0.1, 0.3)):
+        name = f"values, 2000 rows, {d} features, {ratio:g} gamma_max, normal"
+        yield Subject(name, partial(generated, "values", 2_000, d, ratio, "normal"))
     yield from _board()
 
 

@@ -64,7 +64,6 @@ class ProofProbe:
         self.dear = expansion.kernel.damps and pairs > DEAR_PAIRS
         self._scores: FloatArray | None = None
         self._forms: dict[bytes, SeriesForm] = {}
-        self._estimates: dict[bytes, Certificate] = {}
 
     def left(self, point: FloatArray, least: float) -> bool:
         """Whether a form about this point may settle this share of rows, or a fifth."""
@@ -86,17 +85,14 @@ class ProofProbe:
 
         A sum over pairs has n terms i = j, and n^2 others, which are estimated each on its own.
         """
-        key = point.tobytes()
-        if key not in self._estimates:
-            some = self._some_centers
-            found, share = certify(some, point), some.n_centers / self.expansion.n_centers
-            squares = ((dense_block(some.centers, slice(None)) - point) ** 2).sum(axis=1)
-            own = np.stack([lower_gamma(m, 2.0 * some.gamma * squares) for m in (3, 4)])
-            alone = own @ some.coefficients**2
-            others = np.maximum(found.rho**2 - alone, 0.0)
-            rho = OPTIMISM * np.sqrt(alone / share + others / share**2)
-            self._estimates[key] = Certificate(rho, found.rounding)
-        return self._estimates[key]
+        some = self._some_centers
+        found, share = certify(some, point), some.n_centers / self.expansion.n_centers
+        squares = ((dense_block(some.centers, slice(None)) - point) ** 2).sum(axis=1)
+        own = np.stack([lower_gamma(m, 2.0 * some.gamma * squares) for m in (3, 4)])
+        alone = own @ some.coefficients**2
+        others = np.maximum(found.rho**2 - alone, 0.0)
+        rho = OPTIMISM * np.sqrt(alone / share + others / share**2)
+        return Certificate(rho, found.rounding)
 
     @cached_property
     def _some_centers(self) -> KernelExpansion:
