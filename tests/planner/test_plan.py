@@ -13,6 +13,7 @@ import kernelite.planner.measure
 import kernelite.planner.proof_probe
 import kernelite.planner.search
 from kernelite.backends.cpu import forms
+from kernelite.backends.cpu.limits import limit_threads, thread_count
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
 from kernelite.model.compiler.task import default_tolerance, given_tolerance
@@ -204,6 +205,23 @@ def test_rows_that_single_precision_leaves_open_are_in_the_exact_cost() -> None:
     assert hard.reached["exact"] > 0.9
     assert easy.reached.get("exact", 0.0) < 0.1
     assert hard.exact > 1.5 * easy.exact
+
+
+def test_finalists_are_timed_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What else the machine does hardly changes its time on a core; costs are of all threads."""
+    source, rows = model(n=800, d=12, gamma=0.02)
+    seen: list[int] = []
+
+    def timed(calls: list[Any], counts: list[int]) -> list[float]:
+        seen.append(thread_count())
+        return [600.0] * len(calls)
+
+    monkeypatch.setattr(kernelite.planner.measure, "raced", timed)
+    with limit_threads(3):
+        plan = kl.compile(source, rows, plan="measure").plan
+    assert seen == [1]
+    assert plan.exact_nanoseconds == pytest.approx(200.0)
+    assert plan.measured
 
 
 def test_a_plan_prints_unknown_costs() -> None:

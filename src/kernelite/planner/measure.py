@@ -1,7 +1,8 @@
 """Finalists timed on rows of the sample, instead of trusting the cost table.
 
 By default only where estimates are close: they were measured on one machine, and within a factor
-of two another one may order them differently. plan="measure" always times them.
+of two another one may order them differently. plan="measure" always times them. It is the time of
+one thread on its core that counts, so that other work on the machine changes no plan.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from time import perf_counter
+from time import get_clock_info, perf_counter, thread_time
 
 import numpy as np
 
 from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS
 from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.backends.cpu.limits import limit_threads, thread_count
 from kernelite.backends.cpu.one_pass import labels_of
 from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.tiers import FormStages, form_stages
@@ -28,6 +30,8 @@ from kernelite.program.criteria import predict_criterion
 __all__ = ["Finals"]
 
 FINALISTS = 3
+COARSEST_SECONDS = 1e-5  # between readings of a clock that may be used
+clock = thread_time if get_clock_info("thread_time").resolution < COARSEST_SECONDS else perf_counter
 CLOSE_RATIO = 2.0  # times the cheapest estimate, within which finalists are timed
 # Rows of a call: few open rows cost more in a small block.
 FEWEST_TIMED_ROWS, MOST_TIMED_ROWS = 1 << 10, 1 << 14
@@ -93,7 +97,7 @@ class Finals:
     def _timed(
         self, stages: Sequence[FormStages | tuple[()]], counts: list[int], sample: FloatArray
     ) -> list[float]:
-        """Nanoseconds per row of each, before the exact engine, on so many rows."""
+        """Nanoseconds per row of each, before the exact engine, on so many rows, by all threads."""
         criterion = predict_criterion(self.head, self.tolerance)
         finish = labels_of(self.head) if self.head.proves_labels else lambda scores: scores
         rows = cache(partial(_rows, sample))
@@ -101,7 +105,9 @@ class Finals:
             partial(stage_engine(self.engine, forms).run, rows(count), finish, criterion)
             for forms, count in zip(stages, counts, strict=True)
         ]
-        return raced(calls, [len(rows(count)) for count in counts])
+        with limit_threads(1):
+            costs = raced(calls, [len(rows(count)) for count in counts])
+        return [cost / thread_count() for cost in costs]
 
 
 def rows_of_a_call(nanoseconds: float, d: int) -> int:
@@ -127,19 +133,16 @@ def _rows(sample: FloatArray, count: int) -> FloatArray:
 
 
 def raced(calls: Sequence[Callable[[], object]], rows: list[int]) -> list[float]:
-    """Nanoseconds per row of calls that answer so many rows each: the best of several, in turns.
-
-    What else the machine does then slows all of them, not the one that was running.
-    """
+    """Nanoseconds per row of calls that answer so many rows each: the best of several, in turns."""
     for call in calls:
         call()  # loads kernels
     best, spent, rounds, clear = [np.inf] * len(calls), 0.0, 0, False
     while rounds < FINALIST_ROUNDS or (spent < FINALIST_SECONDS * len(calls) and not clear):
         rounds += 1
         for number, call in enumerate(calls):
-            started = perf_counter()
+            started = clock()
             call()
-            taken = perf_counter() - started
+            taken = clock() - started
             best[number] = min(best[number], 1e9 * taken / rows[number])
             spent += taken
         first, *others = sorted(best)
