@@ -317,7 +317,7 @@ or -1 at each row, as support vectors at their bounds have. Of more than 4,096 c
 are estimated from some.
 
 Bounds on directions lead from 300 features on, where the third order's tensor is too large to
-hold: plans try them there alone. A product in the third order's place leads between 30 and 48
+hold: plans try them there alone. A product in the third order's place leads from 22 to 48
 features, for values of rows that are spread evenly, where the third order in full costs as much as
 all centers. Sums over near centers pay with 20,000 centers or more in two or three features and a
 large gamma. Two kinds of ways are gone: forms about several points, and about the mean of the

@@ -49,6 +49,9 @@ def subjects() -> Iterator[Subject]:
     for d, ratio in itertools.product((32, 40), (0.1, 0.3)):
         name = f"values, 2000 rows, {d} features, {ratio:g} gamma_max, normal"
         yield Subject(name, partial(generated, "values", 2_000, d, ratio, "normal"))
+    for d, kind in itertools.product((2, 3), ("labels", "values")):
+        name = f"{kind}, 20000 rows, {d} features, 10000 gamma_max, normal"
+        yield Subject(name, partial(generated, kind, 20_000, d, 10_000.0, "normal"))
     yield from _board()
 
 
