@@ -14,17 +14,15 @@ from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.factors import (
-    BASIS_COLUMNS,
     Eigenvectors,
     InverseFactor,
-    ShortRest,
     deviation_bound,
-    leading_columns,
 )
 from kernelite.backends.cpu.kernels import quadratic_dense, quadratic_sparse, third_dense
 from kernelite.backends.cpu.kernels.bounds import prepare_certificate
 from kernelite.backends.cpu.local import LocalEngine
 from kernelite.backends.cpu.outside import OutsideRows, damped
+from kernelite.backends.cpu.short_rest import BASIS_COLUMNS, ShortRest, leading_columns
 from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.sums import PartRows, PartStages, sum_stages
 from kernelite.backends.cpu.tiers import form_stages, forms_alone
@@ -230,7 +228,7 @@ def _variances(case: Model, _judge: Judge, rng: np.random.Generator) -> Iterator
         ways["eigenvectors"] = leading
     if inverse is not None:
         basis = leading_columns(factor, int(rng.integers(0, min(n, BASIS_COLUMNS) + 1)))
-        if (short := ShortRest.of(inverse, basis, factor)) is not None:
+        if (short := ShortRest.of(inverse, basis)) is not None:
             ways["short rest"] = short
     for how, factors in ways.items():
         with np.errstate(all="ignore"):
@@ -238,9 +236,23 @@ def _variances(case: Model, _judge: Judge, rng: np.random.Generator) -> Iterator
         errors = np.where(np.isfinite(found) & np.isfinite(errors), errors, np.inf)
         yield f"variances, {how}", judge, found[:, None], errors[:, None]
         with np.errstate(all="ignore"):
+            alone = _alone(engine, factors, case.rows)
+        yield f"variances, {how}, each row alone", judge, *alone
+        with np.errstate(all="ignore"):
             roots, off = np.sqrt(np.maximum(found, 0.0)), deviation_bound(found, errors)
         roots, off = np.where(np.isfinite(off), roots, 0.0), _known(off)
         yield f"deviations, {how}", deviations, roots[:, None], off[:, None]
+
+
+def _alone(engine: Variances, factors: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Variances and bounds of rows that come one by one, shape (m, 1)."""
+    found = []
+    for i in range(len(rows)):
+        x, moved = engine._inputs((rows[i : i + 1],))
+        found.append(engine._left(*factors.square(x[0], moved.item())))
+    variances, errors = np.array(found).T
+    errors = np.where(np.isfinite(variances) & np.isfinite(errors), errors, np.inf)
+    return variances[:, None], errors[:, None]
 
 
 def chance_answers(case: Model, rng: np.random.Generator) -> Iterator[Answer]:

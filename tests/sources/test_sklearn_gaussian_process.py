@@ -93,13 +93,13 @@ def test_kernel_values_of_a_variance_are_computed_once(monkeypatch):
     process = GaussianProcessRegressor(kernel, optimizer=None).fit(X, X.sum(axis=1))
     fast = kernelite.compile(process, X, guarantee="exact")
     seen = []
-    values = Covariances._values
+    values = Covariances.values_of
 
     def counted(self, p, rows):
         seen.append(len(rows))
         return values(self, p, rows)
 
-    monkeypatch.setattr(Covariances, "_values", counted)
+    monkeypatch.setattr(Covariances, "values_of", counted)
     _, deviations = fast.predict(Z, return_std=True)
     assert sum(seen) == len(Z)  # the sum is one kernel
     assert len(seen) > 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -21,13 +22,17 @@ from kernelite.backends.cpu import variance
 from kernelite.backends.cpu.factors import (
     Eigenvectors,
     InverseFactor,
-    ShortRest,
-    _norm_of_sizes,
     deviation_bound,
-    leading_columns,
 )
 from kernelite.backends.cpu.joint_variance import JointMoments
 from kernelite.backends.cpu.kernels.compiling import jit_available
+from kernelite.backends.cpu.short_rest import (
+    ShortRest,
+    _norm_of_rounding,
+    _norm_of_sizes,
+    leading_columns,
+)
+from kernelite.backends.cpu.variance import Variances
 from kernelite.model import moments
 from kernelite.model.moments import posterior_of
 from tests.oracle import at_most, real, true_variances
@@ -74,15 +79,27 @@ def test_variances_are_within_their_bounds(name: str) -> None:
     assert inverse is not None
     assert every is not None
     assert ratio(truth, *engine._by(inverse, seen)) <= 1.0
+    assert ratio(truth, *one_by_one(engine, inverse, seen)) <= 1.0
     for m in (1, 5, 20, 23):
         leading = every.leading(m).kept()
         assert ratio(truth, *engine._by(leading, seen)) <= 1.0
+        assert ratio(truth, *one_by_one(engine, leading, seen)) <= 1.0
     for columns in (0, 1, 5, 16):
         basis = leading_columns(posterior.factor, columns)
         for one in (basis, 1e3 * basis, np.random.default_rng(columns).normal(size=basis.shape)):
-            short = ShortRest.of(inverse, one, posterior.factor)
+            short = ShortRest.of(inverse, one)
             if short is not None:
                 assert ratio(truth, *engine._by(short, seen)) <= 1.0
+                assert ratio(truth, *one_by_one(engine, short, seen)) <= 1.0
+
+
+def one_by_one(engine: Variances, factor: object, seen: tuple) -> tuple[np.ndarray, np.ndarray]:
+    """Variances of rows and their bounds, each row alone."""
+    found = []
+    for i in range(len(seen[0])):
+        x, moved = engine._inputs([own[i : i + 1] for own in seen])
+        found.append(engine._left(*factor.square(x[0], moved.item())))  # type: ignore[attr-defined]
+    return tuple(np.array(found).T)  # type: ignore[return-value]
 
 
 def fast_rows(fast: kl.CompiledModel, rows: np.ndarray) -> object:
@@ -117,6 +134,54 @@ def test_deviations_are_within_std_bound(
     alone = np.concatenate([fast.predict(row[None], return_std=True)[1] for row in few])
     for found in (first, many, alone):
         assert ratio(truth, found, bounds) <= 1.0
+
+
+def test_a_root_is_settled_only_within_its_tolerance() -> None:
+    """What takes few steps accepts nothing that `deviation_bound` does not."""
+    model, _ = fitted("rbf")
+    engine = kl.compile(model, model.X_train_)._variances
+    rng = np.random.default_rng(0)
+    accepted = []
+    for _ in range(4_000):
+        engine.tolerance = 10.0 ** rng.uniform(-6, 0)
+        value = 10.0 ** rng.uniform(-8, 1) * (1.0 if rng.random() < 0.9 else -1.0)
+        error = 10.0 ** rng.uniform(-2, 0.5) * engine.tolerance
+        error *= math.sqrt(abs(value)) if rng.random() < 0.5 else engine.tolerance
+        if engine._settles_one(value, error):
+            accepted.append(math.copysign(1.0, value) * (abs(value) > engine.tolerance**2))
+            assert deviation_bound(np.array([value]), np.array([error]))[0] <= engine.tolerance
+    assert min(accepted.count(one) for one in (0.0, 1.0)) > 100
+    assert not engine._settles_one(np.nan, np.nan)
+
+
+@pytest.mark.skipif(not jit_available(), reason="no compiled loops")
+@pytest.mark.parametrize("scale", [1e-6, 1.0])
+def test_what_moves_a_row_moves_its_square_within_the_bound(scale: float) -> None:
+    """In the direction that the inverse stretches most."""
+    model, _ = fitted("rbf, little noise")
+    factor = np.tril(model.L_)
+    inverse = InverseFactor.of(factor)
+    assert inverse is not None
+    short = ShortRest.of(inverse, leading_columns(factor))
+    assert short is not None
+    x = np.random.default_rng(0).normal(size=len(factor))
+    step = scale * np.linalg.svd(inverse.matrix)[2][0]
+    truth = square_of(factor, x)
+    for way in (inverse, short):
+        found, error = way.square(x + step, float(np.linalg.norm(step)) * (1.0 + 1e-9))
+        assert abs(real(found) - truth) <= real(error)
+        many, errors = way.squares((x + step)[None], np.linalg.norm(step, keepdims=True) * 1.001)
+        assert abs(real(float(many[0])) - truth) <= real(float(errors[0]))
+
+
+def square_of(factor: np.ndarray, x: np.ndarray) -> real:
+    """|L^-1 x|^2 in balls."""
+    total, solved = real(0), []
+    for i, line in enumerate(factor):
+        rest = real(float(x[i])) - sum((real(float(a)) * b for a, b in zip(line, solved)), real(0))
+        solved.append(rest / real(float(line[i])))
+        total += solved[-1] ** 2
+    return total
 
 
 def test_outputs_have_bounds_of_their_own() -> None:
@@ -157,6 +222,25 @@ def test_the_norm_of_sizes_is_not_below() -> None:
         W = np.tril(np.random.default_rng(seed).normal(size=(30, 30)))
         W[:, 3] = 0.0
         assert _norm_of_sizes(W) >= np.linalg.norm(np.abs(W), 2)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-12, 1e-160])
+def test_the_norm_of_a_rounding_is_not_below(size: float) -> None:
+    for seed in range(5):
+        W = size * np.tril(np.random.default_rng(seed).normal(size=(30, 30)))
+        D = W.astype(np.float32) - W
+        D[:, 3] = 0.0
+        truth = np.linalg.norm(D, 2)
+        assert truth <= _norm_of_rounding(D) <= 10.0 * truth + 1e-140
+    assert _norm_of_rounding(np.full((3, 3), np.inf)) == np.inf
+
+
+@pytest.mark.skipif(not jit_available(), reason="no compiled loops")
+def test_an_inverse_beyond_singles_is_not_rounded() -> None:
+    factor = 1e-60 * np.eye(20)
+    inverse = InverseFactor.of(factor)
+    assert inverse is not None
+    assert ShortRest.of(inverse, leading_columns(factor)) is None
 
 
 @pytest.fixture(scope="module")

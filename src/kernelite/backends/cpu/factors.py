@@ -12,11 +12,6 @@ the m terms with the largest g are computed. The rest is sum (u_i.x)^2 / g_i, wh
 is known, so that the rest lies between R / g_(m+1) and R / g_n. Smooth kernels in few features
 leave next to nothing: some dozens of eigenvectors answer for thousands of training rows.
 
-*In single precision.* For any B of few columns and any c, x = B c + y and W x = (W B) c + W y. With
-columns that span nearly what the leading eigenvectors do, and c = B'x, y is so short that W y is
-good enough in single precision, which takes half the time. W is rounded first and taken as it is
-then, with an e of its own; y is off by one rounding and by what B c rounds.
-
 Norms of matrices are Frobenius', where nothing else is said, and a product of length n errs by n
 units of the product of norms, in whatever order it is summed. Matrices may have zeros for padding,
 which add nothing.
@@ -27,7 +22,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,27 +30,23 @@ from numpy.typing import NDArray
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.series.rounding import SINGLE_UNIT, UNIT
+from kernelite.series.rounding import UNIT
 from kernelite.support.records import dataclass
 
 __all__ = [
-    "BASIS_COLUMNS",
     "MARGIN",
     "Eigenvectors",
     "InverseFactor",
-    "ShortRest",
+    "Number",
     "deviation_bound",
-    "leading_columns",
+    "error_of_square",
 ]
 
 NEAR_IDENTITY = 0.05  # of the identity: an inverse or eigenvectors farther off are not used
 MARGIN = 1.0 + 1e-6  # for what bounds themselves round
-TINY_SINGLES = 2e-45 * 4.0  # what a number or a product in single precision may lose to underflow
-BASIS_COLUMNS = 16  # of B: a panel of any processor takes so many; more take what singles save
-BASIS_TURNS = 3  # after which B has the leading eigenvectors, nearly
-NORM_TURNS = 12
 LEAST_SHARED_WIDTH = 1000  # whose triangle takes longer to read than a thread to wake
 PANELS_PER_THREAD = 8
+Number = TypeVar("Number", float, FloatArray)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +101,13 @@ class InverseFactor:
         slack = self.size * MARGIN * ((len(self.matrix) + 2) * UNIT * lengths + moved)
         return found, self.error(found, slack)
 
+    def square(self, x: FloatArray, moved: float) -> tuple[float, float]:
+        """The same of one row x of shape (n,), which is overwritten."""
+        length = math.sqrt(float(x.dot(x)))
+        slack = self.size * MARGIN * ((len(x) + 2) * UNIT * length + moved)
+        found = float(self._found(x[None])[0])
+        return found, error_of_square(found, slack, len(x), self.off)
+
     def _found(self, X: FloatArray) -> FloatArray:
         """|W x|^2 of each row."""
         if not jit_available():
@@ -141,13 +139,13 @@ class InverseFactor:
 
     def error(self, found: FloatArray, slack: FloatArray) -> FloatArray:
         """Of |L^-1 x|^2 found as |W x|^2, whose W x may be off by `slack`."""
-        return _error(found, slack, len(self.matrix), self.off)
+        return error_of_square(found, slack, len(self.matrix), self.off)
 
 
-def _error(found: FloatArray, slack: FloatArray, n: int, off: float) -> FloatArray:
+def error_of_square(found: Number, slack: Number, n: int, off: float) -> Number:
     """(2 r + slack) slack, n + 4 units of r^2, and t (r + slack)^2, where r^2 was found."""
     t = 2.0 * off / (1.0 - off) ** 2
-    shift = (2.0 * np.sqrt(found) + slack) * slack
+    shift = (2.0 * found**0.5 + slack) * slack
     return MARGIN * (1.0 + t) * shift + MARGIN * (t + (n + 4) * UNIT) * found
 
 
@@ -246,6 +244,11 @@ class Eigenvectors:
         """As those of `InverseFactor`."""
         return self.of_products(X @ self.vectors, _squares(X), moved)
 
+    def square(self, x: FloatArray, moved: float) -> tuple[float, float]:
+        """As that of `InverseFactor`; x stays."""
+        found, error = self.squares(x[None], np.full(1, moved))
+        return float(found[0]), float(error[0])
+
     def of_products(
         self, C: FloatArray, squares: FloatArray, moved: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
@@ -275,130 +278,6 @@ class Eigenvectors:
         n, m = self.vectors.shape
         rounded = (n + 2) * UNIT * math.sqrt(m) * lengths
         return np.asarray(MARGIN * (rounded + moved) * (1.0 + self.skewed))
-
-
-@dataclass(frozen=True, eq=False)
-class ShortRest:
-    """The inverse in single precision, for what few columns leave of rows.
-
-    Parameters
-    ----------
-    across, basis : ndarray
-        B, in one panel and in several.
-    images : ndarray
-        G = W B, in panels.
-    triangle : ndarray
-        W, in panels of single precision.
-    shape : tuple of two ints
-        Width and columns of B.
-    off : float
-        |W L - I| of this W, rounded up.
-    reach : float
-        Not below the spectral norm of |W|.
-    sizes : tuple of three floats
-        |B|, |G| and |W|, rounded up.
-    """
-
-    across: FloatArray
-    basis: FloatArray
-    images: FloatArray
-    triangle: NDArray[np.float32]
-    shape: tuple[int, int]
-    off: float
-    reach: float
-    sizes: tuple[float, float, float]
-
-    @classmethod
-    def of(cls, inverse: InverseFactor, basis: FloatArray, factor: FloatArray) -> ShortRest | None:
-        """With W in single precision; None where that is no inverse any more, or for want of loops.
-
-        Parameters
-        ----------
-        inverse : InverseFactor
-        basis : ndarray of shape (n, k)
-            B of `BASIS_COLUMNS` at most, as `leading_columns` gives it, or any.
-        factor : ndarray of shape (n, n)
-            L.
-        """
-        if not jit_available():
-            return None
-        from kernelite.backends.cpu.kernels.exp2 import DOUBLE, SINGLE
-        from kernelite.backends.cpu.kernels.triangle import in_panels, panel_across, triangle_panels
-
-        n, width = len(factor), len(inverse.matrix)
-        with np.errstate(over="ignore", invalid="ignore"):
-            W = inverse.matrix[:n, :n].astype(np.float32).astype(np.float64)
-            off = _distance(W, np.asfortranarray(np.tril(factor)))
-        if not off < NEAR_IDENTITY:
-            return None
-        G = W @ basis
-        B_size, G_size, W_size = (MARGIN * float(np.linalg.norm(one)) for one in (basis, G, W))
-        return cls(
-            panel_across(basis, width),
-            in_panels(basis, DOUBLE, width),
-            in_panels(G, SINGLE, width),
-            triangle_panels(W, SINGLE, width),
-            (width, basis.shape[1]),
-            off,
-            _norm_of_sizes(W),
-            (B_size, G_size, W_size),
-        )
-
-    def squares(self, X: FloatArray, moved: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As those of `InverseFactor`."""
-        from kernelite.backends.cpu.kernels.triangle import single_squares
-
-        sums = np.empty((3, len(X)))
-        single_squares(
-            *(X, self.shape[1], self.across, self.basis, self.images, self.triangle),
-            *sums,
-        )
-        found, (lengths, known) = sums[0], np.sqrt(sums[1:])
-        of_length, of_known, of_moved, ever = self._losses
-        slack = of_length * lengths + of_known * known + of_moved * moved + ever
-        return found, _error(found, slack, self.shape[0], self.off)
-
-    @cached_property
-    def _losses(self) -> tuple[float, float, float, float]:
-        """What W x may be off by, per |y|, |c| and |x - what it should be|, and in any case."""
-        from kernelite.backends.cpu.kernels.triangle import TRIANGLE_COLUMNS
-
-        (n, k), (B_size, G_size, W_size) = self.shape, self.sizes
-        # y: a rounding to singles and one of the difference, those of B c, and underflow.
-        y_length, y_known = SINGLE_UNIT * (1.0 + 1e-6), (k + 2) * UNIT * B_size
-        y_ever = TINY_SINGLES * math.sqrt(n)
-        # Sums of products with y as it is then.
-        rounded = (TRIANGLE_COLUMNS + 2) * SINGLE_UNIT * (1.0 + 1e-4) + (n + 4) * UNIT
-        all_of_y = self.reach * (1.0 + rounded) * MARGIN
-        # G is what W B was computed as; sums begin with its products.
-        images = ((n + 2) * W_size * B_size + (n + k + 4) * G_size) * UNIT * MARGIN
-        return (
-            all_of_y * y_length + self.reach * rounded * MARGIN,
-            all_of_y * y_known + images,
-            self.reach * MARGIN,
-            all_of_y * y_ever + TINY_SINGLES * n**1.5,
-        )
-
-
-def leading_columns(factor: FloatArray, count: int = BASIS_COLUMNS) -> FloatArray:
-    """Orthonormal columns that span nearly what the leading eigenvectors of L L' do."""
-    L, random = np.tril(factor), np.random.default_rng(0)
-    columns = random.normal(size=(len(L), min(count, len(L))))
-    for _ in range(BASIS_TURNS):
-        columns = np.linalg.qr(L @ (L.T @ columns))[0]
-    return columns
-
-
-def _norm_of_sizes(W: FloatArray) -> float:
-    """Not below the spectral norm of |W|: M = |W|'|W| has no eigenvalue above max (M v)_i / v_i."""
-    sizes = np.abs(W)
-    v = np.ones(len(W))
-    bound = math.inf
-    for _ in range(NORM_TURNS):
-        image = sizes.T @ (sizes @ v)
-        bound = min(bound, float((image / v).max()))
-        v = image / image.max() + 1e-12
-    return MARGIN * math.sqrt(bound * (1.0 + 8.0 * len(W) * UNIT))
 
 
 def deviation_bound(variances: FloatArray, errors: FloatArray) -> FloatArray:

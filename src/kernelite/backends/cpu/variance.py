@@ -21,12 +21,12 @@ from kernelite.backends.cpu.factors import (
     MARGIN,
     Eigenvectors,
     InverseFactor,
-    ShortRest,
+    Number,
     deviation_bound,
-    leading_columns,
 )
 from kernelite.backends.cpu.fused_pointwise import Factor
 from kernelite.backends.cpu.panels import middle
+from kernelite.backends.cpu.short_rest import ShortRest, leading_columns
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel
@@ -37,6 +37,7 @@ from kernelite.support.records import dataclass
 __all__ = ["Covariances", "Variances"]
 
 VALUE_UNITS = 40.0  # that a kernel value errs by besides its kernel's word: amplitudes and sums
+VALUES_TOGETHER = 16  # that are added up first, where means are: a panel of any processor
 STEP = 16  # eigenvectors come in such groups
 INVERTED = 0.25  # rows per training row after which an inverse has paid,
 SHORTENED = 2.0  # the same in single precision,
@@ -52,6 +53,8 @@ DIGITS_LOST = 1e-6  # of a variance: an inverse that may be further off is not a
 AGAIN = 4.0  # times as long takes a row that comes alone or with a few others
 NEARBY = 4.0  # times the centers' radius: rows so near share one bound of kernel values
 TRIED_CENTERS = 64  # where rows to try are too few
+TRIED_ALONE, LEAST_SETTLED = 64, 0.8  # rows, and the share of them that go on to no second triangle
+STEPS_AS_BYTES = 2.5e6  # read from the cache while Python takes the steps with eigenvectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +121,7 @@ class Covariances:
         """Values of shape (m, width), zeros beyond n, and what each of a row's may be off by."""
         total, errors = None, np.zeros(1)
         for p, (amplitude, seen) in enumerate(zip(self.amplitudes, rows)):
-            K = self._values(p, seen)
+            K = self.values_of(p, seen)
             if amplitude != 1.0:
                 K *= amplitude
             if total is None:
@@ -131,6 +134,20 @@ class Covariances:
             total[:, : len(self.centers[0])] += self.constant
         return total, (errors + self._summing) * MARGIN
 
+    def of_near_row(self, K: FloatArray) -> FloatArray:
+        """The value of a row from that of the only kernel there is, in its place."""
+        if self.amplitudes[0] != 1.0:
+            K *= self.amplitudes[0]
+        if self.constant:
+            K[:, : len(self.centers[0])] += self.constant
+        return K
+
+    @cached_property
+    def near_error(self) -> float:
+        """That of each value of a near row, likewise."""
+        _, _, error = self.near[0]
+        return float((abs(self.amplitudes[0]) * error[0] + self._summing) * MARGIN)
+
     @cached_property
     def _summing(self) -> float:
         """What amplitudes and sums of kernels round."""
@@ -139,7 +156,7 @@ class Covariances:
 
     def _errors(self, p: int, rows: FloatArray) -> FloatArray:
         """Of kernel values, shape (m,), or (1,) where one number does for all these rows."""
-        reach, error = self._near[p]
+        reach, _, error = self.near[p]
         U = rows - self.points[p]
         if float(np.abs(U).max(initial=0.0)) <= reach:
             return error
@@ -147,19 +164,21 @@ class Covariances:
             return self.roundings[p].bounds(np.einsum("ij,ij->i", U, U))[:, 0]
 
     @cached_property
-    def _near(self) -> list[tuple[float, FloatArray]]:
+    def near(self) -> list[tuple[float, float, FloatArray]]:
         """Per kernel: what no feature of an ordinary row is farther from the point by, and errors.
 
-        Errors do not become smaller with the distance, so that those of the farthest do for all.
+        Errors do not become smaller with the distance, so that those of the farthest do for all:
+        the square of its distance stands between.
         """
         found = []
         for rounding, point in zip(self.roundings, self.points):
             reach = NEARBY * rounding.radius
-            most = np.array([reach * reach * len(point) * MARGIN])
-            found.append((reach, rounding.bounds(most)[:, 0]))
+            most = reach * reach * len(point) * MARGIN
+            found.append((reach, most, rounding.bounds(np.array([most]))[:, 0]))
         return found
 
-    def _values(self, p: int, rows: FloatArray) -> FloatArray:
+    def values_of(self, p: int, rows: FloatArray) -> FloatArray:
+        """Of one kernel without its amplitude, shape (m, width)."""
         fused, n = self.fused[p], len(self.centers[p])
         if fused is None:
             tile = np.zeros((len(rows), self.width))
@@ -172,9 +191,10 @@ class Covariances:
 
     @cached_property
     def width(self) -> int:
-        """n, or what compiled loops fill: whole panels."""
+        """n and what fills up the last of equal parts, or panels of compiled loops."""
+        n = len(self.centers[0])
         wide = [one.width for one in self.fused if one is not None]
-        return max([len(self.centers[0]), *wide])
+        return max([n + -n % VALUES_TOGETHER, *wide])
 
 
 class Variances:
@@ -201,6 +221,7 @@ class Variances:
         self.spread = math.sqrt(n) * float(np.abs(self.posterior.weights).max(initial=0.0))
         self.inverse: InverseFactor | None = None
         self.quick: Eigenvectors | ShortRest | None = None
+        self.alone: InverseFactor | ShortRest | Eigenvectors | None = None
         self._asked, self._inverted, self._shortened = 0, n > MOST_INVERTED, n > MOST_INVERTED
         self._decomposed = n > MOST_DECOMPOSED
 
@@ -225,7 +246,7 @@ class Variances:
         factor, width = self.posterior.factor, self.covariances.width
         if not self._inverted:
             self._inverted = True
-            self.inverse = InverseFactor.of(factor, width)
+            self.inverse = self.alone = InverseFactor.of(factor, width)
         shortens, decomposes = self._shortens(), self._decomposes(count)
         self._shortened |= shortens
         self._decomposed |= decomposes
@@ -236,9 +257,9 @@ class Variances:
             few = slice(0, n, max(1, n // TRIED_CENTERS))
             some = [centers[few] for centers in self.covariances.centers]
         if shortens:
-            short = ShortRest.of(self.inverse, leading_columns(factor), factor)
-            if short is not None and self._cost(short, some) < WORTH:
-                self.quick = short
+            short = ShortRest.of(self.inverse, leading_columns(factor))
+            if short is not None:
+                self._try_short(short, some)
         if decomposes:
             self._choose_eigenvectors(some)
 
@@ -259,6 +280,10 @@ class Variances:
         """Variances of shape (m,), and how far they may be off; infinite where nothing is known."""
         if self.inverse is None or self.covariances is None:
             return self.latent.variance(rows), np.full(len(rows[0]), np.inf)
+        if len(rows[0]) == 1 and self.tolerance is not None:
+            x, moved = self._inputs(rows)
+            if (one := self.of_row(x[0], moved.item())) is not None:
+                return np.array(one[:1]), np.array(one[1:])
         if self.quick is None:
             return self._by_inverse(self.inverse, rows)
         variances, errors = self._by(self.quick, rows)
@@ -267,6 +292,40 @@ class Variances:
             found = self._by_inverse(self.inverse, [seen[still] for seen in rows])
             variances[still], errors[still] = found
         return variances, errors
+
+    def of_row(self, x: FloatArray, moved: float) -> tuple[float, float] | None:
+        """The variance of one row, and how far it may be off; None where solving is asked for.
+
+        Parameters
+        ----------
+        x : ndarray of shape (width,)
+            May be overwritten.
+        moved : float
+            As `InverseFactor.squares` takes it.
+        """
+        each = (self.alone,) if self.alone is self.inverse else (self.alone, self.inverse)
+        for factor in each:
+            assert factor is not None
+            variance, error = self._left(*factor.square(x, moved))
+            if self._settles_one(variance, error):
+                return variance, error
+        return (variance, error) if error <= DIGITS_LOST * variance else None
+
+    def _settles_one(self, variance: float, error: float) -> bool:
+        """Whether the root of a variance is within the tolerance t, by what takes few steps.
+
+        If the error is at most t (2 root - t), the variance is at least (root - t)^2, so that its
+        root is at least root - t; upwards, roots change less. Neither of two variances of which
+        one is at most t^2, and the other no more than t^2 above it, has a root t from the other's.
+        """
+        if self.tolerance is None:
+            return False
+        small = self.tolerance**2 / MARGIN**3
+        if not variance > small:
+            return variance <= small and error <= small
+        root = math.sqrt(variance)
+        t = self.tolerance - 8.0 * UNIT * root  # the root itself rounds
+        return error * MARGIN**2 <= t * (2.0 * root - t)
 
     def _by_inverse(
         self, inverse: InverseFactor, rows: Sequence[FloatArray]
@@ -299,13 +358,17 @@ class Variances:
     def _inputs(self, rows: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
         """x of shape (m, n), and how far each is from where it should be."""
         assert self.covariances is not None
-        X, errors = self.covariances(rows)
-        if self.weighted:
-            X[:, : len(self.posterior.weights)] *= self.posterior.weights
-        return X, errors * (self.spread * MARGIN)
+        K, errors = self.covariances(rows)
+        return self.of_values(K), errors * (self.spread * MARGIN)
 
-    def _left(self, q: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """k(z, z) - q."""
+    def of_values(self, K: FloatArray) -> FloatArray:
+        """x of rows from their kernel values, in their place."""
+        if self.weighted:
+            K[:, : len(self.posterior.weights)] *= self.posterior.weights
+        return K
+
+    def _left(self, q: Number, errors: Number) -> tuple[Number, Number]:
+        """k(z, z) - q, and what that may be off by."""
         prior = self.posterior.diagonal
         return prior - q, errors + 4.0 * UNIT * (abs(prior) + q)
 
@@ -333,6 +396,22 @@ class Variances:
                 best, cheapest = m, cost
         if best:
             self.quick = every.leading(best).kept()
+            if self.quick.vectors.nbytes + STEPS_AS_BYTES < self._bytes_alone():
+                self.alone = self.quick
+
+    def _bytes_alone(self) -> float:
+        """That a row alone waits for."""
+        size = 8.0 if self.alone is self.inverse else 4.0
+        return 0.5 * size * len(self.posterior.weights) ** 2
+
+    def _try_short(self, short: ShortRest, some: Sequence[FloatArray]) -> None:
+        """Serve rows by single precision where most of those like these are settled by it."""
+        if self._cost(short, some) < WORTH:
+            self.quick = short
+        X, moved = self._inputs([seen[:TRIED_ALONE] for seen in some])
+        left = [self._left(*short.square(x, float(moved[-1]))) for x in X]
+        if np.mean([self._settles_one(*one) for one in left]) >= LEAST_SETTLED:
+            self.alone = short
 
     def _cost(self, short: Eigenvectors | ShortRest, some: Sequence[FloatArray]) -> float:
         """Of rows like these in single precision, in the time of the inverse."""

@@ -19,10 +19,13 @@ from kernelite.backends.cpu.kernels.triangle import (
     panel_across,
     panel_places,
     panel_squares,
+    rest_of_row,
+    short_panel_squares,
     single_squares,
     triangle_panels,
 )
 from kernelite.backends.cpu.limits import limit_here
+from kernelite.backends.cpu.short_rest import LEAST_SHARED_SINGLES, ShortRest, leading_columns
 from kernelite.series.rounding import SINGLE_UNIT, UNIT
 
 SIZES = [1, 5, DOUBLE.panel, DOUBLE.panel + 1, SINGLE.panel, SINGLE.panel + 1, 150]
@@ -78,6 +81,51 @@ def test_panels_of_one_row_add_up(n: int, beyond: int) -> None:
     np.testing.assert_allclose(parts.sum(), doubles(W, x[None])[0], rtol=1e-14)
 
 
+def of_one_row(
+    W: np.ndarray, B: np.ndarray, G: np.ndarray, x: np.ndarray
+) -> tuple[float, float, float]:
+    """As `singles`, of one row that meets W of singles in doubles."""
+    width, few = len(x), B.shape[1]
+    rest, c, sums = np.full(width, np.nan), np.full(few, np.nan), np.full(2, np.nan)
+    rest_of_row(x, panel_across(B, width), in_panels(B, DOUBLE, width), rest, c, sums)
+    places = panel_places(width, SINGLE)
+    parts = np.full(len(places[0]), np.nan)
+    triangle = triangle_panels(W, SINGLE, width)
+    short_panel_squares(rest, c, in_panels(G, SINGLE, width), triangle, *places, parts)
+    return float(parts.sum()), float(sums[0]), float(sums[1])
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("beyond", [0, 3])
+def test_one_row_meets_singles_in_doubles(n: int, beyond: int) -> None:
+    rng = np.random.default_rng(n)
+    W = np.tril(rng.normal(size=(n, n))).astype(np.float32).astype(np.float64)
+    x = np.zeros(n + beyond)
+    x[:n] = rng.normal(size=n)
+    for few in (0, 1, 6, DOUBLE.panel):
+        B, G = rng.normal(size=(n, few)) / n, rng.normal(size=(n, few))
+        c = x[:n] @ B
+        y = x[:n] - B @ c
+        found = of_one_row(W, B, G, x)
+        np.testing.assert_allclose(found[0], ((G @ c + W @ y) ** 2).sum(), rtol=1e-12)
+        np.testing.assert_allclose(found[1:], [y @ y, c @ c], rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("n", [LEAST_SHARED_SINGLES - 1, LEAST_SHARED_SINGLES + 3])
+def test_threads_share_singles(threads: int, n: int) -> None:
+    rng = np.random.default_rng(2)
+    L = np.tril(rng.normal(size=(n, n)) / n) + np.eye(n)
+    inverse = InverseFactor.of(L)
+    assert inverse is not None
+    short, x = ShortRest.of(inverse, leading_columns(L)), rng.normal(size=n)
+    assert short is not None
+    expected, off = inverse.square(x.copy(), 0.0)
+    with limit_here(threads):
+        found, error = short.square(x, 0.0)
+    assert abs(found - expected) <= off + error <= 1e-4 * expected
+
+
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_one_row_meets_a_large_triangle_as_several_do(threads: int) -> None:
     rng = np.random.default_rng(1)
@@ -118,3 +166,5 @@ def test_products_err_by_no_more_than_is_said(seed: int) -> None:
         assert off <= (TRIANGLE_COLUMNS + n / TRIANGLE_COLUMNS + 6) * UNIT * size
         off = abs(math.sqrt(singles(line, nothing, nothing, x[None])[0][0]) - truth)
         assert off <= (TRIANGLE_COLUMNS + 2) * SINGLE_UNIT * size
+        off = abs(math.sqrt(of_one_row(line, nothing, nothing, x)[0]) - truth)
+        assert off <= (n + 4) * UNIT * size

@@ -9,6 +9,9 @@ precision, what is found for G c + W y is off, line by line, by no more than
 
 where |.| are the sizes of all entries, n is their number in a line, and y is as it was rounded.
 B, G and c are doubles. Rows and panels of W stay in cache while they meet.
+
+A row alone has nobody to share a panel with: it waits for W to come. So it meets W of singles in
+doubles, in one go, and the sums are off by (n + columns) 2^-53 (|W| |y| + |G| |c|).
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ __all__ = [
     "panel_across",
     "panel_places",
     "panel_squares",
+    "rest_of_row",
+    "short_panel_squares",
     "single_squares",
     "triangle_panels",
 ]
@@ -69,8 +74,8 @@ def triangle_panels(W: Any, precision: Precision, width: int) -> Any:
     return np.concatenate(parts)
 
 
-def panel_places(width: int) -> NDArray[np.int64]:
-    """Where the panels of doubles of a triangle begin and how many columns they have, (2, panels).
+def panel_places(width: int, precision: Precision = DOUBLE) -> NDArray[np.int64]:
+    """Where the panels of a triangle begin and how many columns they have, (2, panels).
 
     The longest come first, so that threads that share them end at the same time.
 
@@ -82,8 +87,9 @@ def panel_places(width: int) -> NDArray[np.int64]:
     ... ]
     True
     """
-    columns = np.minimum(np.arange(DOUBLE.panel, width + DOUBLE.panel, DOUBLE.panel), width)
-    starts = DOUBLE.panel * (np.cumsum(columns) - columns)
+    panel = precision.panel
+    columns = np.minimum(np.arange(panel, width + panel, panel), width)
+    starts = panel * (np.cumsum(columns) - columns)
     return np.ascontiguousarray(np.stack([starts, columns])[:, ::-1], dtype=np.int64)
 
 
@@ -124,6 +130,29 @@ def _meeting(precision: Precision, rows: int) -> Callable[..., Any]:
                 value = builder.fpext(value, wide) if precision.size == 4 else value
                 both = builder.fadd(builder.load(pointer, align=8), value)
                 builder.store(both, pointer, align=8)
+
+    return meet
+
+
+def _meeting_short() -> Callable[..., Any]:
+    """An instruction: out += panel of singles . columns of a row, in doubles; addresses."""
+    address, number = types.uintp, types.intp
+
+    @instruction(types.void(address, number, address, address))
+    def meet(builder: Any, where: Any, count: Any, panel: Any, out: Any) -> None:
+        code, i64, lanes = Code(builder, DOUBLE), count.type, DOUBLE.lanes
+        vectors = SINGLE.panel // lanes
+        short = ir.VectorType(ir.FloatType(), lanes)
+        sums = [code.variable(code.load(out, v)) for v in range(vectors)]
+        with cgutils.for_range(builder, count) as loop:
+            at = builder.add(panel, builder.mul(loop.index, i64(4 * SINGLE.panel)))
+            z = code.spread(builder.add(where, builder.mul(loop.index, i64(8))))
+            for v, total in enumerate(sums):
+                place = builder.add(at, at.type(4 * lanes * v))
+                column = builder.load(builder.inttoptr(place, short.as_pointer()), align=4)
+                code.add_product(total, z, builder.fpext(column, DOUBLE.vector))
+        for v, total in enumerate(sums):
+            code.store(builder.load(total), out, v)
 
     return meet
 
@@ -171,6 +200,7 @@ def _adding(precision: Precision) -> Any:
 
 
 _add_doubles, _add_singles = _adding(DOUBLE), _adding(SINGLE)
+_add_short = _meeting_short()
 _square_doubles, _square_singles = _squaring(DOUBLE.panel), _squaring(SINGLE.panel)
 DOUBLE_PANEL, SINGLE_PANEL = DOUBLE.panel, SINGLE.panel
 
@@ -204,6 +234,61 @@ def panel_squares(row: Vector, W: Vector, starts: Longs, columns: Longs, out: Ou
         panel = np.uintp(W.ctypes.data) + np.uintp(8 * starts[i])
         _add_doubles(x, 8 * len(row), 1, columns[i], panel, v, step)
         _square_doubles(v, 1, np.uintp(out.ctypes.data) + np.uintp(8 * i))
+
+
+@kernel()
+def rest_of_row(
+    x: Vector, across: Vector, B: Vector, rest: OutVector, c: OutVector, sums: OutVector
+) -> None:
+    """c = B'x and what it leaves of x; |rest|^2 and |c|^2 into sums.
+
+    B comes as in `single_squares`, of as many columns as c has room for.
+    """
+    width, few = len(x), len(c)
+    own, part = np.zeros((1, DOUBLE_PANEL)), np.empty((1, DOUBLE_PANEL))
+    z, t, step = np.uintp(own.ctypes.data), np.uintp(part.ctypes.data), 8 * DOUBLE_PANEL
+    if few > 0:
+        across_panel = np.uintp(across.ctypes.data)
+        _add_doubles(np.uintp(x.ctypes.data), 8 * width, 1, width, across_panel, z, step)
+    sums[:] = 0.0
+    panel = np.uintp(B.ctypes.data)
+    for top in range(0, width, DOUBLE_PANEL):
+        part[0] = 0.0
+        panel = _add_doubles(z, step, 1, few, panel, t, step)
+        for j in range(min(DOUBLE_PANEL, width - top)):
+            part[0, j] = x[top + j] - part[0, j]
+            rest[top + j] = part[0, j]
+        _square_doubles(t, 1, np.uintp(sums.ctypes.data))
+    c[:] = own[0, :few]
+    _square_doubles(z, 1, np.uintp(sums.ctypes.data) + np.uintp(8))
+
+
+@kernel(by_row=("starts", "columns", "out"))
+def short_panel_squares(
+    rest: Vector,
+    c: Vector,
+    G: Vector,
+    W: Singles,
+    starts: Longs,
+    columns: Longs,
+    out: OutVector,
+) -> None:
+    """|v|^2 of the part v of G c + W y that each panel of singles gives, of one row in doubles."""
+    room = np.empty((1, SINGLE_PANEL))
+    v, few, step = np.uintp(room.ctypes.data), len(c), 8 * SINGLE_PANEL
+    y, z = np.uintp(rest.ctypes.data), np.uintp(c.ctypes.data)
+    for i in range(len(starts)):
+        room[0] = 0.0
+        out[i] = 0.0
+        # As many columns as the panel's last line is long: where it stands among panels.
+        line = (columns[i] + SINGLE_PANEL - 1) // SINGLE_PANEL - 1
+        own = np.uintp(G.ctypes.data) + np.uintp(8 * line * SINGLE_PANEL * few)
+        for half in range(0, SINGLE_PANEL, DOUBLE_PANEL):
+            there = v + np.uintp(8 * half)
+            own = _add_doubles(z, 8 * few, 1, few, own, there, step)
+        panel = np.uintp(W.ctypes.data) + np.uintp(4 * starts[i])
+        _add_short(y, columns[i], panel, v)
+        _square_singles(v, 1, np.uintp(out.ctypes.data) + np.uintp(8 * i))
 
 
 @kernel()
