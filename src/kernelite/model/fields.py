@@ -44,6 +44,7 @@ from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
+    from kernelite.backends.cpu.row_moments import RowMoments
     from kernelite.backends.cpu.variance import Variances
     from kernelite.explain.centers import Centers
     from kernelite.model.compiled import CompiledModel
@@ -287,6 +288,13 @@ class ModelFields:
         from kernelite.model.moments import variances_of
 
         return variances_of(self)
+
+    @cached_property
+    def _row_moments(self) -> RowMoments | None:
+        """What answers mean and deviation of one row."""
+        from kernelite.model.moments import row_moments_of
+
+        return row_moments_of(self)
 
     @cached_property
     def _centers(self) -> Centers:

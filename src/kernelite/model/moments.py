@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.threads import thread_count
-from kernelite.data.rows.inputs import FloatArray, Rows, check_finite, is_tensor
+from kernelite.data.rows.inputs import FloatArray, Rows, check_finite, is_tensor, plain_rows
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.variance import LatentVariance, Posterior
 from kernelite.model.serving import of_tensor, part_rows, rows_and_runner
@@ -24,13 +24,16 @@ from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.backends.cpu.joint_variance import JointMoments
+    from kernelite.backends.cpu.row_moments import RowMoments
     from kernelite.backends.cpu.variance import Variances
     from kernelite.model.fields import ModelFields
 
 __all__ = [
     "joint_answers",
     "latent_answers",
+    "mean_and_spread",
     "posterior_of",
+    "row_moments_of",
     "samples",
     "spread",
     "spread_bound",
@@ -54,6 +57,43 @@ def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
         return latent.posterior.deviations(_proven_variances(model, rows, runner)[0])
     found = runner.each(rows, lambda *seen: latent.covariance(seen), max(rows.shape[0], 1))
     return latent.posterior.scaled(found)
+
+
+def mean_and_spread(model: ModelFields, X: Any) -> tuple[FloatArray, FloatArray] | None:
+    """What `predict` and `spread` answer for one row, from the same kernel values; None if not.
+
+    Rows that come so must be plain, near and settled: others take the longer way.
+    """
+    variances = model.__dict__.get("_variances")
+    if variances is None or variances.alone is None:
+        return None  # it is not worth it yet
+    answers = model._row_moments
+    row = None if answers is None else plain_rows(X, model.n_features_in_)
+    if answers is None or row is None or len(row) != 1:
+        return None
+    variances.expects(1)
+    if (input_map := model.preparation.input_map) is not None:
+        row = input_map(row)
+    found = answers(row)
+    if found is None:
+        return None
+    scores, variance = found
+    return model.head.predict(scores[None]), variances.posterior.deviations(np.array([variance]))
+
+
+def row_moments_of(model: ModelFields) -> RowMoments | None:
+    """What answers one row alone, laid out; None where that takes more than sums and a variance."""
+    from kernelite.backends.cpu.row_moments import RowMoments
+
+    whole = model.parts or model._has_steps or not model.preparation.rowwise
+    plain = model.head.scores_are_values and model.guarantee == "certified" and not whole
+    if not plain or model.expansion is None or model.tail is not None or model.tolerance is None:
+        return None
+    points = model.expansion.dense_centers()[:1]
+    told = model._runner.bounds(points, model._for_predict).min(axis=0)
+    mapped = model.preparation.input_map is not None
+    most = np.minimum(told, model.tolerance)
+    return RowMoments.prepare(model._variances, model.expansion, most, mapped=mapped)
 
 
 def spread_bound(model: ModelFields, X: Any) -> FloatArray:

@@ -16,7 +16,14 @@ from kernelite.backends.cpu.one_pass import Finish
 from kernelite.data.rows.inputs import FloatArray, RowsLike, is_tensor, plain_rows
 from kernelite.model.contract import ScikitLearnContract, offered
 from kernelite.model.fields import ModelFields
-from kernelite.model.moments import joint_answers, latent_answers, posterior_of, samples, spread
+from kernelite.model.moments import (
+    joint_answers,
+    latent_answers,
+    mean_and_spread,
+    posterior_of,
+    samples,
+    spread,
+)
 from kernelite.model.serving import (
     OnInvalid,
     check_on_invalid,
@@ -108,6 +115,9 @@ class Predicting(ScikitLearnContract):
             raise OneAtATimeError(
                 "one of `return_std`, `return_cov` and `return_stats` can be had at a time."
             )
+        plain = return_std and on_invalid is None and beyond is None
+        if plain and (both := mean_and_spread(self, X)) is not None:
+            return both
         if return_std or return_cov:
             posterior_of(self)  # refuses before anything is computed, or warned of
         if "predict" in self.head.needs_posterior:

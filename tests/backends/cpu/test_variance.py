@@ -35,7 +35,7 @@ from kernelite.backends.cpu.short_rest import (
 from kernelite.backends.cpu.variance import Variances
 from kernelite.model import moments
 from kernelite.model.moments import posterior_of
-from tests.oracle import at_most, real, true_variances
+from tests.oracle import at_most, real, true_scores, true_variances
 
 KERNELS = {
     "rbf": 1.5 * RBF(1.3) + WhiteKernel(0.1),
@@ -134,6 +134,87 @@ def test_deviations_are_within_std_bound(
     alone = np.concatenate([fast.predict(row[None], return_std=True)[1] for row in few])
     for found in (first, many, alone):
         assert ratio(truth, found, bounds) <= 1.0
+
+
+ROW_KERNELS = {
+    "rbf": (1.0 * RBF(1.3) + WhiteKernel(0.1), 1e-9),
+    "little noise": (1.0 * RBF(1.0) + WhiteKernel(1e-5), 1e-9),
+    "hardly any spread": (RBF(3.0) + WhiteKernel(1e-8), 1e-9),
+    "length scales": (RBF([0.7, 2.0, 1.1]) + WhiteKernel(0.05), 1e-9),
+    "matern 3/2": (0.3 * Matern(1.2, nu=1.5) + WhiteKernel(0.1), 1e-9),
+    "with a constant": (Matern(2.0, nu=2.5) + ConstantKernel(0.5) + WhiteKernel(0.1), 1e-9),
+    "rational": (2.0 * RationalQuadratic(1.0, 0.7) + WhiteKernel(0.1), 1e-9),
+    "product": (RBF(2.0) * RationalQuadratic(1.0, 1.0) + WhiteKernel(0.1), 1e-9),
+}
+
+
+@pytest.mark.skipif(not jit_available(), reason="no compiled loops")
+@pytest.mark.parametrize("name", ROW_KERNELS)
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_one_row_has_mean_and_deviation_from_the_same_values(
+    name: str, outputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are within their bounds of the real ones, whichever product gives the variance."""
+    kernel, alpha = ROW_KERNELS[name]
+    rng = np.random.default_rng(7)
+    X, Z = rng.normal(size=(90, 3)), rng.normal(size=(12, 3))
+    y = np.stack([(k + 1.0) * np.sin(X[:, k]) for k in range(outputs)], axis=1)
+    model = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=None, normalize_y=True)
+    fast = kl.compile(model.fit(X, y if outputs > 1 else y[:, 0]), X)
+    for constant in ("FEWEST_SHORTENED", "SHORTENED", "LEAST_SETTLED"):
+        monkeypatch.setattr(variance, constant, 0)
+    fast.predict(np.tile(Z, (8, 1)), return_std=True)
+    engine, answers = fast._variances, fast._row_moments
+    assert isinstance(engine.alone, ShortRest)
+    assert answers is not None
+    posterior, expansions = posterior_of(fast)
+    seen = fast._runner.dense(fast_rows(fast, Z), slice(0, len(Z)))
+    roots = [t**0.5 for t in true_variances(posterior, expansions, seen)]
+    scores = true_scores(expansions[0], seen[0])
+    scales, mean_bounds = posterior.output_scales, fast.error_bound(Z).reshape(-1, outputs)
+    deviation_bounds = fast.std_bound(Z).reshape(-1, outputs)
+    for factor in (engine.inverse, engine.alone):
+        engine.alone = factor
+        answered = 0
+        for i, row in enumerate(Z):
+            answered += answers(answers_row(fast, row)) is not None
+            mean, deviation = fast.predict(row[None], return_std=True)
+            assert mean.shape == deviation.shape == ((1,) if outputs == 1 else (1, outputs))
+            for k in range(outputs):
+                truth = [roots[i] * real(float(scales[k]))]
+                found = deviation.reshape(-1)[k : k + 1]
+                assert ratio(truth, found, deviation_bounds[i, k : k + 1]) <= 1.0
+                found = mean.reshape(-1)[k : k + 1]
+                assert ratio([scores[i][k]], found, mean_bounds[i, k : k + 1]) <= 1.0
+        assert answered == len(Z)
+
+
+def answers_row(fast: kl.CompiledModel, row: np.ndarray) -> np.ndarray:
+    """As its expansion sees it."""
+    input_map = fast.preparation.input_map
+    return row[None] if input_map is None else input_map(row[None])
+
+
+@pytest.mark.skipif(not jit_available(), reason="no compiled loops")
+def test_one_row_that_is_far_or_no_number_goes_the_longer_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, rows = fitted("rbf", 120)
+    fast = kl.compile(model, model.X_train_)
+    for constant in ("FEWEST_SHORTENED", "SHORTENED"):
+        monkeypatch.setattr(variance, constant, 0)
+    expected = model.predict(rows, return_std=True)
+    fast.predict(np.tile(rows, (8, 1)), return_std=True)
+    answers = fast._row_moments
+    assert answers is not None
+    assert [answers(row[None]) is None for row in rows] == [False] * 10 + [True] * 2
+    for i, row in enumerate(rows):
+        mean, deviation = fast.predict(row[None], return_std=True)
+        assert abs(mean[0] - expected[0][i]) <= fast.tolerance[0] + 1e-9
+        assert abs(deviation[0] - expected[1][i]) <= fast.tolerance[0] + 1e-9
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(kl.InputError, match="row"):
+            fast.predict(np.array([[0.0, wrong, 0.0]]), return_std=True)
 
 
 def test_a_root_is_settled_only_within_its_tolerance() -> None:
