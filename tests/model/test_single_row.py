@@ -11,6 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 import kernelite as kl
+from kernelite.backends.cpu.kernels.compiling import jit_available
+from kernelite.backends.cpu.one_pass import FormPass
 from kernelite.model.serving import OutsideValidityWarning
 from kernelite.support.errors import InputError
 from tests.models import MODELS, compiled, fitted
@@ -119,6 +121,31 @@ def test_one_row_is_counted_where_it_was_settled() -> None:
     many = fast.predict(np.tile(X, (200, 1)), return_stats=True)[1]
     assert many.stages["form"] == 200 * whole.stages["form"]
     assert many.stages["third order"] == 200 * whole.stages["third order"]
+
+
+@pytest.mark.skipif(not jit_available(), reason="no compiled loops")
+def test_a_form_that_settles_no_values_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a batch has shown that it does not, a row meets it for its bound alone."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(2_000, 6))
+    svc = SVC(gamma=0.04, C=10).fit(X[:300], X[:300, 0] * X[:300, 1] > 0)
+    fast = kl.compile(svc, X, plan="quadratic form about the mean of X")
+    calls: list[int] = []
+    one = FormPass.one
+    monkeypatch.setattr(FormPass, "one", lambda self, *given: calls.append(1) or one(self, *given))
+    before = fast.decision_function(X[:1])
+    assert len(calls) == 1
+    expected = svc.decision_function(X)
+    bounds = fast.error_bound(X)
+    found = fast.decision_function(X)
+    alone = np.concatenate([before, *(fast.decision_function(row[None]) for row in X[1:50])])
+    assert len(calls) == 1
+    for values in (found, np.concatenate([alone, found[50:]])):
+        assert (np.abs(values - expected) <= bounds + 1e-9).all()
+    with pytest.raises(InputError, match="NaN or infinity"):
+        fast.decision_function(np.full((1, 6), np.nan))
+    fast.predict(X[:1])
+    assert len(calls) == 2  # labels go by the pass, which settles most
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -167,6 +167,7 @@ class OnePass:
 
     least_settled = 0.0  # the share of rows from which the stage is worth its time
     then: SumsPass | None = None  # what may settle rows that stay open
+    in_vain = False  # whether it settled too few of the rows that were tried last
 
     def __init__(
         self,
@@ -240,7 +241,8 @@ class OnePass:
         if not self.probed or len(rows) < PROBED_FROM:
             return True
         few = rows[np.arange(0, len(rows), len(rows) // self.probed)]
-        return self.settles(self.run(few))
+        self.in_vain = not self.settles(self.run(few))
+        return not self.in_vain
 
     def settles(self, found: Passed) -> bool:
         """Whether enough rows are settled."""

@@ -107,7 +107,8 @@ class Passing:
     ) -> tuple[tuple[NDArray[Any], Stats] | None, int]:
         """The answer of one row; else None, and the first stage that may find it: -1 for none."""
         front = self.front(finish, criterion)
-        if front is None:
+        values = criterion is not None and not criterion.labels_alone
+        if front is None or (values and front.in_vain):  # stages evaluate forms for their bounds
             return None, 0
         answer, goes_on, stage = front.one(row, finish)
         if answer is not None:
