@@ -20,6 +20,7 @@ from kernelite.data.rows.inputs import FloatArray, Rows, check_finite, is_tensor
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.variance import LatentVariance, Posterior
 from kernelite.model.serving import of_tensor, part_rows, rows_and_runner
+from kernelite.program.criteria import never
 from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,14 +87,17 @@ def row_moments_of(model: ModelFields) -> RowMoments | None:
     from kernelite.backends.cpu.row_moments import RowMoments
 
     whole = model.parts or model._has_steps or not model.preparation.rowwise
-    plain = model.head.scores_are_values and model.guarantee == "certified" and not whole
-    if not plain or model.expansion is None or model.tail is not None or model.tolerance is None:
+    proven = model.guarantee in ("certified", "exact") and model.head.scores_are_values
+    if whole or not proven or model.expansion is None or model.tail is not None:
         return None
-    points = model.expansion.dense_centers()[:1]
-    told = model._runner.bounds(points, model._for_predict).min(axis=0)
+    points, rule = model.expansion.dense_centers()[:1], model._for_predict
+    most = model._runner.bounds(points, never if model.guarantee == "exact" else rule).min(axis=0)
+    if model.guarantee == "certified" and model.tolerance is not None:
+        most = np.minimum(most, model.tolerance)
     mapped = model.preparation.input_map is not None
-    most = np.minimum(told, model.tolerance)
-    return RowMoments.prepare(model._variances, model.expansion, most, mapped=mapped)
+    answers = RowMoments.prepare(model._variances, model.expansion, most, mapped=mapped)
+    # Variances are smallest at centers: where digits are lost there, they are lost elsewhere.
+    return None if answers is None or answers(points) is None else answers
 
 
 def spread_bound(model: ModelFields, X: Any) -> FloatArray:

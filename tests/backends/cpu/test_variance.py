@@ -139,7 +139,7 @@ def test_deviations_are_within_std_bound(
 ROW_KERNELS = {
     "rbf": (1.0 * RBF(1.3) + WhiteKernel(0.1), 1e-9),
     "little noise": (1.0 * RBF(1.0) + WhiteKernel(1e-5), 1e-9),
-    "hardly any spread": (RBF(3.0) + WhiteKernel(1e-8), 1e-9),
+    "hardly any noise": (RBF(3.0) + WhiteKernel(1e-8), 1e-9),
     "length scales": (RBF([0.7, 2.0, 1.1]) + WhiteKernel(0.05), 1e-9),
     "matern 3/2": (0.3 * Matern(1.2, nu=1.5) + WhiteKernel(0.1), 1e-9),
     "with a constant": (Matern(2.0, nu=2.5) + ConstantKernel(0.5) + WhiteKernel(0.1), 1e-9),
@@ -151,8 +151,9 @@ ROW_KERNELS = {
 @pytest.mark.skipif(not jit_available(), reason="no compiled loops")
 @pytest.mark.parametrize("name", ROW_KERNELS)
 @pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("guarantee", ["certified", "exact"])
 def test_one_row_has_mean_and_deviation_from_the_same_values(
-    name: str, outputs: int, monkeypatch: pytest.MonkeyPatch
+    name: str, outputs: int, guarantee: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both are within their bounds of the real ones, whichever product gives the variance."""
     kernel, alpha = ROW_KERNELS[name]
@@ -160,12 +161,15 @@ def test_one_row_has_mean_and_deviation_from_the_same_values(
     X, Z = rng.normal(size=(90, 3)), rng.normal(size=(12, 3))
     y = np.stack([(k + 1.0) * np.sin(X[:, k]) for k in range(outputs)], axis=1)
     model = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=None, normalize_y=True)
-    fast = kl.compile(model.fit(X, y if outputs > 1 else y[:, 0]), X)
+    fast = kl.compile(model.fit(X, y if outputs > 1 else y[:, 0]), X, guarantee=guarantee)
     for constant in ("FEWEST_SHORTENED", "SHORTENED", "LEAST_SETTLED"):
         monkeypatch.setattr(variance, constant, 0)
     fast.predict(np.tile(Z, (8, 1)), return_std=True)
     engine, answers = fast._variances, fast._row_moments
-    assert isinstance(engine.alone, ShortRest)
+    assert isinstance(engine.alone, ShortRest if guarantee == "certified" else InverseFactor)
+    if guarantee == "exact" and "noise" in name:  # digits are lost: equations are solved
+        assert answers is None
+        return
     assert answers is not None
     posterior, expansions = posterior_of(fast)
     seen = fast._runner.dense(fast_rows(fast, Z), slice(0, len(Z)))

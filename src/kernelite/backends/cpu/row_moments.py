@@ -67,7 +67,7 @@ class RowMoments:
             Whether rows come through an affine map.
         """
         covariances, n = variances.covariances, expansion.n_centers
-        if covariances is None or len(covariances.kernels) > 1 or variances.tolerance is None:
+        if covariances is None or len(covariances.kernels) > 1:
             return None
         point = covariances.points[0]
         lengths = VALUE_UNITS + VALUES_TOGETHER + covariances.width / VALUES_TOGETHER
