@@ -114,22 +114,22 @@ def _processor_seconds() -> float:
 
 
 def _calls(number: int = 20_000) -> dict[str, float]:
-    """Microseconds of a call that does nearly nothing: of 8 arguments, and of numba's dispatch."""
+    """Microseconds of a call that does nearly nothing: of 9 arguments, and of numba's dispatch."""
     from kernelite.backends.cpu.kernels.radial import radial_kernel
     from kernelite.machine.kernels import Rbf
 
     found = {}
     rows, flat, out = np.zeros((1, 1)), np.zeros(64), np.zeros((1, 1))
-    arguments = rows, flat, flat, 0, 0, 1.0, 1.0, out
-    function: Any = radial_kernel(Rbf, (), True)
-    found["ours, 8 arguments"] = _best(function, arguments, number)
+    arguments = rows, flat, flat, 0, 0, 1.0, 1.0, True, out
+    function: Any = radial_kernel(Rbf, ())
+    found["ours, 9 arguments"] = _best(function, arguments, number)
     try:
         import numba
     except ImportError:
         return found
     # The same types, and nothing done.
-    same = numba.njit(lambda rows, a, b, first, count, x, y, out: None)
-    found["numba's dispatch, 8 arguments"] = _best(same, arguments, number)
+    same = numba.njit(lambda rows, a, b, first, count, x, y, summed, out: None)
+    found["numba's dispatch, 9 arguments"] = _best(same, arguments, number)
     return found
 
 

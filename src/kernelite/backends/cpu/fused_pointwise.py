@@ -78,9 +78,9 @@ class Factor:
         return cls(kernel, lines, (scale, *numbers, 0.0)[:2], width)
 
     @cached_property
-    def loops(self) -> tuple[Any, Any]:
-        """Of a kernel of distances: what writes values, and what sums them up."""
-        return _loop(self.kernel, summed=False), _loop(self.kernel, summed=True)
+    def loop(self) -> Any:
+        """Of a kernel of distances: what writes values, or sums them up."""
+        return _loop(self.kernel)
 
     @cached_property
     def n_panels(self) -> int:
@@ -115,20 +115,20 @@ class Factor:
         from kernelite.backends.cpu.kernels.radial import PANEL
 
         which = part.start // PANEL, (part.stop - part.start) // PANEL
-        self.loops[0](rows, self.centers, self.centers, *which, *self.numbers, tile)
+        self.loop(rows, self.centers, self.centers, *which, *self.numbers, False, tile)
 
     def add(self, rows: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i k(x_i, z) of one output and a function of distances, shape (m, 1)."""
         given = self.centers, weights.reshape(-1), 0, self.n_panels
-        self.loops[1](self.seen(rows), *given, *self.numbers, sums)
+        self.loop(self.seen(rows), *given, *self.numbers, True, sums)
 
 
-def _loop(kernel: Any, *, summed: bool) -> Any:
+def _loop(kernel: Any) -> Any:
     """The compiled loop of a kernel of distances."""
     from kernelite.backends.cpu.kernels.radial import radial_kernel
 
     kind: Any = type(kernel)
-    return radial_kernel(kind, tuple(getattr(kernel, name) for name in kernel.variants), summed)
+    return radial_kernel(kind, tuple(getattr(kernel, name) for name in kernel.variants))
 
 
 def _is_compiled(kernel: Any) -> bool:
@@ -140,7 +140,7 @@ def _is_compiled(kernel: Any) -> bool:
     if not all(one in served for one, served in zip(variant, kernel.variants.values())):
         return False
     traced = traceable(lambda s: stand_in(type(kernel), variant, s).profile(s))
-    return traced and all(provides(_loop(kernel, summed=one).kernel) for one in (True, False))
+    return traced and provides(_loop(kernel).kernel)
 
 
 @dataclass(frozen=True, eq=False)

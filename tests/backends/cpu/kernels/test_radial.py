@@ -71,8 +71,8 @@ def values(kernel: Any, z: np.ndarray, scale: float = 1.0) -> np.ndarray:
     out, nothing = np.empty((len(z), PANEL)), np.zeros(PANEL)
     variant = tuple(getattr(kernel, name) for name in kernel.variants)
     numbers = (*(getattr(kernel, name) for name in kernel.numbers), 0.0)
-    loop = radial_kernel(type(kernel), variant, False)
-    loop(z[:, None], nothing, nothing, 0, 1, scale, numbers[0], out)
+    loop = radial_kernel(type(kernel), variant)
+    loop(z[:, None], nothing, nothing, 0, 1, scale, numbers[0], False, out)
     assert (out == out[:, :1]).all()  # all lanes alike
     return out[:, 0]
 
@@ -133,8 +133,8 @@ def test_angles_keep_their_sign() -> None:
             return xp.function("sin", xp.sqrt(squares))
 
     turns = np.linspace(0.0, 40.0, 400)
-    loop, out, nothing = radial_kernel(Wave, (), False), np.empty((400, PANEL)), np.zeros(PANEL)
-    loop(turns[:, None], nothing, nothing, 0, 1, 1.0, 0.0, out)
+    loop, out, nothing = radial_kernel(Wave, ()), np.empty((400, PANEL)), np.zeros(PANEL)
+    loop(turns[:, None], nothing, nothing, 0, 1, 1.0, 0.0, False, out)
     np.testing.assert_allclose(out[:, 0], np.sin(turns), rtol=0, atol=40 * 8 * UNIT)
 
 
@@ -148,8 +148,8 @@ def test_sums_are_of_the_values(m: int, panels: int, kind: type[Kernel]) -> None
     centers[centers < 0.2], rows[rows < 0.2] = 0.0, 0.0
     lines = centers.reshape(panels, PANEL, d).transpose(0, 2, 1).ravel()
     found, sums = np.empty((m, n)), np.full((m, 1), 0.5)
-    radial_kernel(kind, (), False)(rows, lines, weights, 0, panels, 0.3, 0.0, found)
-    radial_kernel(kind, (), True)(rows, lines, weights, 0, panels, 0.3, 0.0, sums)
+    radial_kernel(kind, ())(rows, lines, weights, 0, panels, 0.3, 0.0, False, found)
+    radial_kernel(kind, ())(rows, lines, weights, 0, panels, 0.3, 0.0, True, sums)
     gaps, both = rows[:, None] - centers, rows[:, None] + centers
     terms: dict[str, np.ndarray] = {
         "squares": np.square(gaps),
@@ -165,7 +165,7 @@ def test_some_panels_alone() -> None:
     rng = np.random.default_rng(0)
     lines, weights = rng.normal(size=4 * PANEL), rng.normal(size=4 * PANEL)
     rows, sums = rng.normal(size=(6, 1)), np.zeros((6, 1))
-    radial_kernel(kl.Matern, (0.5,), True)(rows, lines, weights, 1, 2, 1.0, 0.0, sums)
+    radial_kernel(kl.Matern, (0.5,))(rows, lines, weights, 1, 2, 1.0, 0.0, True, sums)
     middle = slice(PANEL, 3 * PANEL)
     expected = np.exp(-np.abs(rows - lines[middle])) @ weights[middle]
     np.testing.assert_allclose(sums[:, 0], expected, rtol=0, atol=1e-13)

@@ -13,6 +13,7 @@ bounds of the kernels count at most 24 roundings of a profile (40 of RationalQua
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import product
 from typing import Any
@@ -85,16 +86,14 @@ def _add_weighted(code: Code, values: list[Any], weights: Any, total: Any) -> No
     builder.store(builder.fadd(builder.load(total), both), total)
 
 
-def _over_panels(
-    kind: type[Kernel], variant: tuple[Any, ...], rows: int, *, summed: bool
-) -> Callable[..., Any]:
+def _over_panels(kind: type[Kernel], variant: tuple[Any, ...], rows: int) -> Callable[..., Any]:
     """An instruction for a few rows and a number of panels; addresses, steps in bytes.
 
     Sums are added to doubles `out_step` apart; values of a row stand side by side.
     """
 
     address, size, real = types.uintp, types.intp, types.float64
-    given = address, size, size, address, size, address, real, real, address, size
+    given = address, size, size, address, size, address, real, real, types.boolean, address, size
 
     @instruction(types.void(*given))
     def run(
@@ -107,6 +106,7 @@ def _over_panels(
         weights: Any,
         a: Any,
         b: Any,
+        summed: Any,
         out: Any,
         out_step: Any,
     ) -> None:
@@ -114,38 +114,48 @@ def _over_panels(
         ops, scale = LaneOps(code), code.everywhere(a)
         number = Lanes(ops, code.everywhere(b), fixed=True)
         profile = stand_in(kind, variant, number).profile
-        totals = [code.variable() for _ in range(rows)]
         panel_step = builder.mul(count, i64(8 * PANEL))
-        with cgutils.for_range(builder, panels) as loop:
-            here = builder.add(panel, builder.mul(loop.index, panel_step))
-            across = builder.mul(loop.index, i64(8 * PANEL))
-            found = _distances(code, rows, where, step, count, here, kind.statistic)
-            place, own = builder.add(out, across), builder.add(weights, across)
-            for line, total in zip(found, totals, strict=True):
-                scaled = [Lanes(ops, builder.load(s)) * Lanes(ops, scale) for s in line]
-                values = [profile(s) for s in scaled]
-                factor = values[0].factor  # the same for all, so that a sum may wait for it
-                if summed:
-                    _add_weighted(code, [one.vector for one in values], own, total)
-                else:
-                    for v, one in enumerate(values):
+
+        @contextmanager
+        def each_panel() -> Iterator[tuple[Any, list[list[Any]]]]:
+            """A loop over panels: how far its centers are behind the first, and s, row by row."""
+            with cgutils.for_range(builder, panels) as loop:
+                here = builder.add(panel, builder.mul(loop.index, panel_step))
+                across = builder.mul(loop.index, i64(8 * PANEL))
+                found = _distances(code, rows, where, step, count, here, kind.statistic)
+                yield across, [[builder.load(s) for s in line] for line in found]
+
+        def values_of(line: list[Any]) -> list[Lanes]:
+            return [profile(Lanes(ops, s) * Lanes(ops, scale)) for s in line]
+
+        with builder.if_else(summed) as (to_sum, to_write):
+            with to_sum:
+                totals = [code.variable() for _ in range(rows)]
+                with each_panel() as (across, found):
+                    own = builder.add(weights, across)
+                    for line, total in zip(found, totals, strict=True):
+                        values = values_of(line)
+                        factor = values[0].factor  # the same for all, so that a sum may wait for it
+                        _add_weighted(code, [one.vector for one in values], own, total)
+                for i, total in enumerate(totals):
+                    at = builder.add(out, builder.mul(out_step, i64(i)))
+                    pointer = builder.inttoptr(at, ir.DoubleType().as_pointer())
+                    before = builder.load(pointer, align=8)
+                    more = builder.fmul(code.total(builder.load(total)), ir.DoubleType()(factor))
+                    builder.store(builder.fadd(before, more), pointer, align=8)
+            with to_write, each_panel() as (across, found):
+                place = builder.add(out, across)
+                for line in found:
+                    for v, one in enumerate(values_of(line)):
                         code.store(one.value, place, v)
                     place = builder.add(place, out_step)
-        if summed:
-            for i, total in enumerate(totals):
-                at = builder.add(out, builder.mul(out_step, i64(i)))
-                pointer = builder.inttoptr(at, ir.DoubleType().as_pointer())
-                before = builder.load(pointer, align=8)
-                found = builder.fmul(code.total(builder.load(total)), ir.DoubleType()(factor))
-                after = builder.fadd(before, found)
-                builder.store(after, pointer, align=8)
 
     return run
 
 
 def all_kernels() -> list[Callable[..., None]]:
     """The kernels of all kernel functions here, for `kernelite.warm_up`."""
-    return [radial_kernel(*one, summed) for one in _kinds() for summed in (True, False)]
+    return [radial_kernel(*one) for one in _kinds()]
 
 
 def _kinds() -> Iterator[tuple[type[Kernel], tuple[Any, ...]]]:
@@ -157,18 +167,15 @@ def _kinds() -> Iterator[tuple[type[Kernel], tuple[Any, ...]]]:
 
 
 @cache
-def radial_kernel(
-    kind: type[Kernel], variant: tuple[Any, ...], summed: bool
-) -> Callable[..., None]:
+def radial_kernel(kind: type[Kernel], variant: tuple[Any, ...]) -> Callable[..., None]:
     """The compiled loop of a kernel function: sums of one output, or values.
 
     It takes rows (m, d), panels and their coefficients, which of the panels are meant (the first
-    and their number), what distances are multiplied with, the kernel's own number (or 0), and
-    `out`: (m, 1), which sums are added to, or room for values, (m, number PANEL).
+    and their number), what distances are multiplied with, the kernel's own number (or 0), whether
+    sums are asked for, and `out`: (m, 1), which sums are added to, or room for values,
+    (m, number PANEL).
     """
-    several = _over_panels(kind, variant, RADIAL_ROWS_AT_ONCE, summed=summed)
-    one = _over_panels(kind, variant, 1, summed=summed)
-    across = 0 if summed else 8 * PANEL
+    several, one = (_over_panels(kind, variant, rows) for rows in (RADIAL_ROWS_AT_ONCE, 1))
 
     def run(
         rows: Any,
@@ -178,10 +185,11 @@ def radial_kernel(
         count: int,
         a: float,
         b: float,
+        summed: bool,
         out: Any,
     ) -> None:
         m, d = rows.shape
-        step, far = 8 * d, 8 * out.shape[1]
+        step, far, across = 8 * d, 8 * out.shape[1], 0 if summed else 8 * PANEL
         z, whole = np.uintp(rows.ctypes.data), m // RADIAL_ROWS_AT_ONCE * RADIAL_ROWS_AT_ONCE
         for start in range(first, first + count, PANELS_PER_BLOCK):
             some = min(PANELS_PER_BLOCK, first + count - start)
@@ -190,15 +198,14 @@ def radial_kernel(
             to = np.uintp(out.ctypes.data) + np.uintp((start - first) * across)
             for i in range(0, whole, RADIAL_ROWS_AT_ONCE):
                 here, there = z + np.uintp(i * step), to + np.uintp(i * far)
-                several(here, step, d, x, some, c, a, b, there, far)
+                several(here, step, d, x, some, c, a, b, summed, there, far)
             for i in range(whole, m):
                 here, there = z + np.uintp(i * step), to + np.uintp(i * far)
-                one(here, step, d, x, some, c, a, b, there, far)
+                one(here, step, d, x, some, c, a, b, summed, there, far)
 
     # What compiled code is kept under.
     words = kind.__name__.lower(), *(str(value).replace(".", "_") for value in variant)
-    run.__name__ = "_".join((*words, "sums" if summed else "values"))
-    run.__qualname__ = run.__name__
+    run.__name__ = run.__qualname__ = "_".join(words)
     flat, table = array_type(1), array_type(2, writable=True)
-    integers, numbers = ("int64", "int64"), ("float64", "float64")
-    return kernel(array_type(2), flat, flat, *integers, *numbers, table)(run)
+    which, numbers = ("int64", "int64"), ("float64", "float64")
+    return kernel(array_type(2), flat, flat, *which, *numbers, "boolean", table)(run)
