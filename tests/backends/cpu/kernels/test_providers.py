@@ -15,7 +15,7 @@ import pytest
 
 import kernelite
 from kernelite.backends.cpu.kernels import objects, providers
-from kernelite.backends.cpu.kernels.build import LONGEST, build, declare_all
+from kernelite.backends.cpu.kernels.build import FIRST_MODULES, LAST_MODULES, build, declare_all
 from kernelite.support.errors import InputError
 
 SOURCE = Path(kernelite.__file__).parents[1]
@@ -182,9 +182,39 @@ def test_what_is_left_of_an_exception_has_one_length() -> None:
     assert left.count("zeroinitializer") == 3
 
 
-def test_the_kernels_that_are_compiled_first_are_kernels() -> None:
-    names = {kernel.symbol for kernel in declare_all()}
-    assert names.issuperset(LONGEST)
+def test_the_order_of_compiling_names_modules_of_kernels() -> None:
+    modules = {kernel.function.__module__.rpartition(".")[2] for kernel in declare_all()}
+    assert modules.issuperset((*FIRST_MODULES, *LAST_MODULES))
+    assert len({*FIRST_MODULES, *LAST_MODULES}) == len(FIRST_MODULES) + len(LAST_MODULES)
+
+
+EMITTED = """
+import hashlib, sys
+from kernelite.backends.cpu.kernels import emitting
+if {quick}: emitting.quicken()
+emitting.compile_for(sys.argv[1])
+kernels = {kernel.symbol: kernel for kernel in emitting.declare_all()}
+machine = emitting.machine_for(emitting.FAMILIES[sys.argv[1]])
+for name in sys.argv[2:]:
+    code = machine.emit_object(emitting._module(name, kernels[name], machine))
+    print(name, hashlib.sha256(code).hexdigest())
+"""
+
+
+def test_a_quicker_numba_gives_the_same_code() -> None:
+    kernels = [FAMILY, "judging_judge_rows", "pointwise_fill_exponents", "radial_rbf"]
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", EMITTED.replace("{quick}", quick), *kernels],
+            env={**os.environ, "PYTHONPATH": str(SOURCE), "KERNELITE_KERNELS": "numba"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for quick in ("True", "False")
+    ]
+    assert said[0] == said[1]
+    assert len(said[0].splitlines()) == 3
 
 
 def test_it_needs_nothing_but_the_c_library(library: bytes) -> None:

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -35,14 +36,27 @@ from kernelite.support.errors import InputError, KerneliteError, missing_extra
 from kernelite.support.files import open_to_others, why_distrusted
 from kernelite.support.terminal import Progress
 
-__all__ = ["ALWAYS", "LONGEST", "build", "declare_all", "kept_at", "objects_beside"]
+__all__ = [
+    "ALWAYS",
+    "FIRST_MODULES",
+    "LAST_MODULES",
+    "build",
+    "declare_all",
+    "kept_at",
+    "objects_beside",
+]
 
 ALWAYS = frozenset({"runtime", "pool"})  # objects of every library, besides those of kernels
-LONGEST = (  # those that take seconds, the longest first: begun last, they would be waited for
-    *("coupling_coupled", "third_dense_third_kernel", "spectral_dense_spectral_kernel"),
-    *("pairs_walk_entries", "quadratic_dense_form_kernel", "tangents_entry_tangents"),
-    *("pairs_walk_rows", "local_local_sums_8", "local_local_sums_2", "panel_values_several_scores"),
-    *("part_sums_quick_parts", "local_local_sums_4", "quadratic_sparse_sparse_kernel"),
+# Modules of kernels, the longest at either end. Processes take from both ends in turn, so that each
+# compiles helpers of its own end alone: forms share theirs, and so do panels; what is in the middle
+# (modules that are not named here) shares none.
+FIRST_MODULES: tuple[str, ...] = (
+    *("coupling", "spectral_dense", "quadratic_dense", "third_dense", "spectral_sparse"),
+    *("quadratic_sparse", "packed", "judging", "bounds"),
+)
+LAST_MODULES: tuple[str, ...] = (
+    *("local", "panel_rows", "panel_sums", "part_sums", "triangle", "panel_values", "tangents"),
+    *("tangent_values", "pairs"),
 )
 KEPT_SECONDS = 30 * 86400  # that an object is kept for which no library was made of
 
@@ -153,9 +167,10 @@ class _Workers:
         }
         command = [sys.executable, "-m", f"{__package__}.emitting", family, str(folder)]
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        count = min(os.cpu_count() or 1, most or sys.maxsize)
         self._processes = [
-            subprocess.Popen(command, env=environment, **pipes)
-            for _ in range(min(os.cpu_count() or 1, most or sys.maxsize))
+            subprocess.Popen([*command, *["--keys"] * (i == 0)], env=environment, **pipes)
+            for i in range(count)
         ]
 
     def __enter__(self) -> Self:
@@ -181,21 +196,31 @@ class _Workers:
 
     def emit(self, names: list[str], tell: Callable[[str, int], None]) -> None:
         """Have objects written, by whichever process is free; told each name, and how many."""
-        ranks = {name: rank for rank, name in enumerate(LONGEST)}
-        waiting = sorted(names, key=lambda name: ranks.get(name, len(ranks)), reverse=True)
+        waiting = deque(sorted(names, key=_place))
         done: list[str] = []
 
-        def work(process: Any) -> None:
-            while waiting:
-                name = waiting.pop()
-                if self._line(process, f"{name}\n").strip() != name:
-                    waiting.clear()
-                    raise InputError(f"the kernel {name} cannot be compiled, as is said above.")
-                done.append(name)
-                tell(name, len(done))
+        def work(process: Any, take: Callable[[], str]) -> None:
+            with suppress(IndexError):  # another process took the last one
+                while waiting:
+                    name = take()
+                    if self._line(process, f"{name}\n").strip() != name:
+                        waiting.clear()
+                        raise InputError(f"the kernel {name} cannot be compiled, as is said above.")
+                    done.append(name)
+                    tell(name, len(done))
 
+        ends = [(waiting.popleft, waiting.pop)[i % 2] for i in range(len(self._processes))]
         with ThreadPoolExecutor(len(self._processes)) as pool:
-            list(pool.map(work, self._processes))
+            list(pool.map(work, self._processes, ends))
+
+
+def _place(name: str) -> tuple[int, str]:
+    """Where a kernel stands in the order: with its module, and by its name."""
+    for places, modules in ((-len(FIRST_MODULES), FIRST_MODULES), (1, LAST_MODULES)):
+        for i, module in enumerate(modules):
+            if name.startswith(f"{module}_"):
+                return places + i, name
+    return 0, name
 
 
 def kept_at(family: str) -> Path:

@@ -1,10 +1,10 @@
 """What a process of `build` does: objects of kernels for one family of processors.
 
-    python -m kernelite.backends.cpu.kernels.emitting x86-64-v4 FOLDER
+    python -m kernelite.backends.cpu.kernels.emitting x86-64-v4 FOLDER [--keys]
 
-It says in one line of JSON which kernels there are, and by which key an object of each is kept.
-Then it reads names of kernels, writes an object of each, and says its name again. numba compiles
-for the family, which need not be this machine's, and loads nothing of it.
+It says in one line of JSON, if it is asked to, which kernels there are, and by which key an object
+of each is kept. Then it reads names of kernels, writes an object of each, and says its name again.
+numba compiles for the family, which need not be this machine's, and loads nothing of it.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ __all__ = []
 
 # numba's front end made quicker, for a process that builds kernels and does nothing else.
 #
-# Most of a build's time is numba's own Python, and some of that is spent in vain: whether two sets
+# Half of a build's time is numba's own Python, and some of that is spent in vain: whether two sets
 # of flags are equal is asked by listing all their values, variables of an instruction are looked
-# for in its place in the file, and a slice of a wrong length has its message written, by code that
-# takes longer to compile than many a kernel and differs from one time to the next.
+# for in its place in the file, what a sum of two numbers is of is asked of all overloads each time,
+# and a slice of a wrong length has its message written, by code that takes longer to compile than
+# many a kernel and differs from one time to the next.
 
 TRIED_NUMBA = "0.68."  # of numba: these changes reach into its internals, which have no promise
 
@@ -49,7 +50,7 @@ def quicken() -> None:
 
     if not numba.__version__.startswith(TRIED_NUMBA):
         return
-    for change in (_flags, _variables, _wrong_shapes):
+    for change in (_flags, _variables, _calls, _wrong_shapes):
         change()
 
 
@@ -106,6 +107,28 @@ def _variables() -> None:
 
     listed_slowly = ir.Inst._rec_list_vars
     ir.Inst._rec_list_vars = listed
+
+
+def _calls() -> None:
+    """Of the same types, the same operation has the same type: nine calls of ten were seen before.
+
+    Not of functions that are compiled for whoever calls them: these may be others for other flags.
+    """
+    from numba.core.types import functions
+
+    base: Any = functions.BaseFunction
+    slowly = base.get_call_type
+
+    def call_type(self: Any, context: Any, arguments: Any, named: Any) -> Any:
+        seen = self.__dict__.setdefault("_seen", {})
+        if not named and arguments in seen:
+            return seen[arguments]
+        found = slowly(self, context, arguments, named)
+        if not named and self._impl_keys[found.args] is self.typing_key:
+            seen[arguments] = found
+        return found
+
+    base.get_call_type = call_type
 
 
 def _wrong_shapes() -> None:
@@ -341,7 +364,7 @@ def _imports(path: Path) -> frozenset[str]:
     )
 
 
-def emit(family: str, folder: Path) -> None:
+def emit(family: str, folder: Path, *, keys_wanted: bool) -> None:
     """Write objects of kernels whose names come on stdin; say each name when it is done."""
     # Collecting garbage would take an eighth of the time; what numba holds, it holds for good.
     gc.freeze()
@@ -349,10 +372,13 @@ def emit(family: str, folder: Path) -> None:
     quicken()
     compile_for(family)
     kernels = {kernel.symbol: kernel for kernel in declare_all()}
-    modules = {symbol: kernel.function.__module__ for symbol, kernel in kernels.items()}
-    modules |= dict.fromkeys(ALWAYS, f"{__package__}.emitting")
-    keys = {module: _key(family, module) for module in set(modules.values())}
-    print(json.dumps({name: keys[module] for name, module in modules.items()}), flush=True)
+    told: dict[str, str] = {}
+    if keys_wanted:
+        modules = {symbol: kernel.function.__module__ for symbol, kernel in kernels.items()}
+        modules |= dict.fromkeys(ALWAYS, f"{__package__}.emitting")
+        keys = {module: _key(family, module) for module in set(modules.values())}
+        told = {name: keys[module] for name, module in modules.items()}
+    print(json.dumps(told), flush=True)
     machine = machine_for(FAMILIES[family])
     for name in map(str.strip, sys.stdin):
         code = machine.emit_object(_module(name, kernels.get(name), machine))
@@ -405,4 +431,4 @@ def _show_only(module: Any, symbols: Collection[str], machine: Any) -> None:
 
 
 if __name__ == "__main__":
-    emit(sys.argv[1], Path(sys.argv[2]))
+    emit(sys.argv[1], Path(sys.argv[2]), keys_wanted="--keys" in sys.argv)
