@@ -116,6 +116,28 @@ def test_the_optimiser_may_contract_and_nothing_else(function: Any) -> None:
     assert {flag for some in found for flag in some.split()} == {"contract"}
 
 
+@pytest.mark.parametrize("freedom", ["reassoc", "arcp", "nsz", "fast"])
+def test_a_build_reads_each_kernel_for_more_than_that(
+    freedom: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So what a library holds has been read, all of it and for its own family."""
+    pytest.importorskip("numba")
+    from kernelite.backends.cpu.kernels import emitting, tracing
+
+    own: Any = pointwise.fill_exponents
+    own = own.kernel
+    text = tracing.library_of(own).get_llvm_str()
+    assert text.count("fmul contract ")
+
+    class Library:
+        def get_llvm_str(self) -> str:
+            return text.replace("fmul contract ", f"fmul {freedom} contract ", 1)
+
+    monkeypatch.setattr(tracing, "library_of", lambda _: Library())
+    with pytest.raises(ValueError, match=f"lets LLVM do more than contract: {freedom}"):
+        emitting._module(own.symbol, own, None)
+
+
 # What instructions beyond x86-64-v4 are for, in LLVM's words: counts and orders of bits, shifts of
 # two numbers as one, bytes in another order, short floats.
 BEYOND_V4 = """

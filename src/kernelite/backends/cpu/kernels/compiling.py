@@ -30,6 +30,7 @@ from kernelite.backends.cpu.kernels.providers import jit_available, wide_vectors
 from kernelite.data.rows.inputs import FloatArray
 
 __all__ = [
+    "CONTRACT",
     "OPTIONS",
     "ArrayType",
     "Blocks",
@@ -64,7 +65,8 @@ __all__ = [
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The freedom of the optimiser, for whoever compiles; infinities where numbers are divided by zero.
-OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
+CONTRACT = ("contract",)
+OPTIONS = {"fastmath": {*CONTRACT}, "error_model": "numpy"}
 
 # Arguments of kernels: dimensions, numbers, and whether they are written.
 Vector: TypeAlias = Annotated[FloatArray, 1, "float64", False]

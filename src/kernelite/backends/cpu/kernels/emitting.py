@@ -386,12 +386,20 @@ def emit(family: str, folder: Path, *, keys_wanted: bool) -> None:
         print(name, flush=True)
 
 
+# What the proofs do not assume of the optimiser, in LLVM's words: see `compiling.OPTIONS`.
+_FREEDOMS = re.compile(r' (?:reassoc|arcp|nnan|ninf|nsz|afn|fast) |"[a-z-]+-fp-math"="true"')
+
+
 def _module(name: str, kernel: KernelSource | None, machine: Any) -> Any:
     """LLVM's module of a kernel, or of one of `ALWAYS`."""
     from kernelite.backends.cpu.kernels.tracing import library_of
 
     if kernel is not None:
-        module: Any = llvm.parse_assembly(_without_exceptions(library_of(kernel).get_llvm_str()))
+        text = library_of(kernel).get_llvm_str()
+        free = _FREEDOMS.search(text)
+        if free:
+            raise ValueError(f"{name} lets LLVM do more than contract: {free.group().strip()}")
+        module: Any = llvm.parse_assembly(_without_exceptions(text))
         _show_only(module, kernel.symbols, machine)
     elif name == "pool":
         module = llvm.parse_assembly(f'target triple = "{machine.triple}"\n{pool_text("hidden")}')

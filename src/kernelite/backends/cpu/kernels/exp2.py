@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kernelite.backends.cpu.kernels.compiling import cgutils, ir, wide_vectors
+from kernelite.backends.cpu.kernels.compiling import CONTRACT, cgutils, ir, wide_vectors
 
 __all__ = ["DOUBLE", "PANEL_VECTORS", "QUICK", "QUICKEST", "SINGLE", "WIDE", "Code", "Precision"]
 
@@ -262,8 +262,8 @@ class Code:
 
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
         """a b + c, in one instruction where there is one."""
-        product = self.builder.fmul(a, b, flags=("contract",))
-        return self.builder.fadd(product, c, flags=("contract",))
+        product = self.builder.fmul(a, b, flags=CONTRACT)
+        return self.builder.fadd(product, c, flags=CONTRACT)
 
     def add_product(self, total: Any, a: Any, b: Any) -> None:
         """Add a b to a variable."""

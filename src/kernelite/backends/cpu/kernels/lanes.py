@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kernelite.backends.cpu.kernels.compiling import CONTRACT
 from kernelite.backends.cpu.kernels.exp2 import Code
 from kernelite.series.rounding import LOG2_E
 from kernelite.support.errors import KerneliteError
@@ -64,7 +65,7 @@ class Lanes:
         if self.factor == 1.0:
             return self.vector
         code = self.ops.code
-        return code.builder.fmul(self.vector, code.all_lanes(self.factor), flags=("contract",))
+        return code.builder.fmul(self.vector, code.all_lanes(self.factor), flags=CONTRACT)
 
     def _with(self, vector: Any, other: Any = None, factor: float = 1.0) -> Lanes:
         return Lanes(self.ops, vector, factor, self.fixed and getattr(other, "fixed", True))
@@ -75,7 +76,7 @@ class Lanes:
     def __mul__(self, other: Any) -> Lanes:
         if not isinstance(other, Lanes):
             return self._with(self.vector, factor=self.factor * float(other))
-        product = self.ops.code.builder.fmul(self.vector, other.vector, flags=("contract",))
+        product = self.ops.code.builder.fmul(self.vector, other.vector, flags=CONTRACT)
         return self._with(product, other, self.factor * other.factor)
 
     def __truediv__(self, other: Any) -> Lanes:
@@ -93,7 +94,7 @@ class Lanes:
 
     def __add__(self, other: Any) -> Lanes:
         added = self.ops.vector(other)
-        return self._with(self.ops.code.builder.fadd(self.value, added, flags=("contract",)), other)
+        return self._with(self.ops.code.builder.fadd(self.value, added, flags=CONTRACT), other)
 
     def __sub__(self, other: Any) -> Lanes:
         return self + -other
