@@ -5,7 +5,7 @@ examples:
   RUN pip install './kernelite[jit]' && kernelite warm-up   # in a Dockerfile, from a checkout
 
 Needed only where kernelite was installed without its libraries of kernels: from source, or by the
-wheel for all systems. It takes numba, a C compiler as the linker, and a minute or two. The library
+wheel for all systems. It takes numba, a C compiler as the linker, and half a minute. The library
 is put beside the installation if that can be written, else into your cache folder
 ($KERNELITE_CACHE, or `kernelite` in it); never where another user could change it.
 """

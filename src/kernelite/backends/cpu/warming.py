@@ -51,7 +51,7 @@ def warm_up() -> WarmUp:
 
     Examples
     --------
-    >>> warm_up().seconds >= 0.0  # a minute, the first time
+    >>> warm_up().seconds >= 0.0  # half a minute, the first time
     True
     """
     return build_if_missing()

@@ -13,7 +13,8 @@ A library of some kernels, as `kernelite demo` builds it, has a family's name fo
 the file's name and in the trailer: it is never taken for one of all. It serves where there is no
 such library, and numba compiles what is not in it.
 
-$KERNELITE_KERNELS chooses, for tests: a family of this processor, `numba`, or `numpy` for none.
+$KERNELITE_KERNELS chooses, for tests: a family of this processor, `numba`, or `numpy` for none. If
+there is no library of a family that it names, nobody else answers in its place.
 """
 
 from __future__ import annotations
@@ -194,6 +195,12 @@ def provider() -> _Library | _Numba | None:
         for family in [] if asked == "numba" else known:
             if asked in ("", family) and (found := _library(family)) is not None:
                 return found
+        if asked in known:
+            builds = f"python -m {__package__}.build --family {asked}"
+            raise InputError(
+                f"KERNELITE_KERNELS asks for {asked}, and there is no library of it; `{builds}` "
+                "builds it."
+            )
         reason = objects.why_unlike() or _against_numba()
         if reason is None:
             return _Numba()
