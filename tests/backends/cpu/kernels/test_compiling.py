@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
@@ -136,6 +137,33 @@ def test_a_build_reads_each_kernel_for_more_than_that(
     monkeypatch.setattr(tracing, "library_of", lambda _: Library())
     with pytest.raises(ValueError, match=f"lets LLVM do more than contract: {freedom}"):
         emitting._module(own.symbol, own, None)
+
+
+@pytest.mark.parametrize("align", [1, 32, 64, 256])
+def test_arrays_that_kernels_make_begin_with_a_line_of_the_cache(align: int) -> None:
+    """Else vectors of 512 bits lie across two, as often as not."""
+    pytest.importorskip("numba")
+    import llvmlite.binding as llvm
+
+    from kernelite.backends.cpu.kernels import emitting
+
+    machine: Any = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    module = emitting._module("runtime", None, machine)
+    engine: Any = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    kind, done = (
+        ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32),
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p),
+    )
+    make = kind(engine.get_function_address("NRT_MemInfo_alloc_aligned"))
+    end = done(engine.get_function_address("NRT_MemInfo_call_dtor"))
+    found = [make(size, align) for size in range(1, 400, 7)]
+    for size, one in zip(range(1, 400, 7), found):
+        count, _, _, data, length, _ = (ctypes.c_int64 * 6).from_address(one)
+        assert (count, length, data % max(64, align)) == (1, size, 0)
+        assert data >= one + 48
+        ctypes.memset(data, 255, size)
+        end(one)
 
 
 # What instructions beyond x86-64-v4 are for, in LLVM's words: counts and orders of bits, shifts of

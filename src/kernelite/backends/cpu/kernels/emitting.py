@@ -155,14 +155,18 @@ _MAKERS = ("compiling", "emitting", "entries", "objects", "tracing")
 
 # Memory for arrays that kernels make. numba keeps a count of references, a function to call at the
 # end, a word for it, the address of the data and their size, and the allocator: 48 bytes. An array
-# that lies in one piece is given another shape; others are not (the kernel fails).
+# that lies in one piece is given another shape; others are not (the kernel fails). Data begin with
+# a line of the cache: numba asks for half of one, and the widest vectors would lie across two.
+LEAST_ALIGNED_BYTES = 64
 _RUNTIME = """
 target triple = "{triple}"
 @{table} = global [{entries} x i64] zeroinitializer
 declare ptr @malloc(i64)
 declare void @free(ptr)
 define hidden ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {{
-  %wide = zext i32 %align to i64
+  %asked = zext i32 %align to i64
+  %less = icmp ult i64 %asked, {cache_line}
+  %wide = select i1 %less, i64 {cache_line}, i64 %asked
   %head = add i64 %wide, 48
   %all = add i64 %size, %head
   %overflows = icmp ult i64 %all, %size
@@ -405,7 +409,10 @@ def _module(name: str, kernel: KernelSource | None, machine: Any) -> Any:
         module = llvm.parse_assembly(f'target triple = "{machine.triple}"\n{pool_text("hidden")}')
     else:
         text = _RUNTIME.format(
-            triple=machine.triple, table=objects.TABLE, entries=len(objects.OBJECTS)
+            triple=machine.triple,
+            table=objects.TABLE,
+            entries=len(objects.OBJECTS),
+            cache_line=LEAST_ALIGNED_BYTES,
         )
         module = llvm.parse_assembly(text)
     module.verify()
