@@ -96,7 +96,7 @@ def test_a_caller_that_gives_the_lock_up_is_seen(lock_is_kept: None) -> None:
 def test_a_thousand_rows_are_one_call_that_wakes_few_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of 16 cores, of which more would take longer to ask than the rows do."""
+    """Of 16 cores, of which all may take part if they are awake; nobody else gets the lock."""
     monkeypatch.setattr(limits, "available", lambda: 16)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     rng = np.random.default_rng(0)
@@ -118,6 +118,6 @@ def test_a_thousand_rows_are_one_call_that_wakes_few_threads(
     front.kernel = own
     np.testing.assert_array_equal(found, model.predict(rows))
     ((helpers, woken, step),) = asked
-    assert -9 <= helpers < -1  # a number below -1: with others, the lock kept
+    assert helpers < -1  # with others, the lock kept
     assert woken <= 3
-    assert step >= 64
+    assert step == 64

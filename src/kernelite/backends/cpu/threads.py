@@ -46,7 +46,6 @@ LITTLE = 16  # elsewhere, so many times fewer rows than are worth a thread
 TURNS = 16  # in which a thread takes its rows, so that those which begin late take fewer
 FEW_TURNS = 2  # likewise, of little work: each piece cuts a group of open rows
 KEPT = 4  # times as many rows as are held: what threads do together with the lock kept
-SHARES_OF_HELD = 6  # to hand a share out takes as long as a tenth of the smallest of these
 SHARES = 1.5  # of what is left, per thread, that the next one takes: more even, but more calls
 
 
@@ -98,10 +97,10 @@ def share_rows(
     code (`kernels.pool`): Python is not asked between. Up to `held` rows, some twenty or forty
     microseconds of work, keep the interpreter's lock: if other threads want it, to hand it over and
     to get it back takes longer. Where `held` is given, so do a few times as many that threads do
-    together, or that have one core anyway: callers then take turns, each with all threads that so
-    little work is worth. Few of these are woken; those still awake from the last call take part.
-    All others count as at work, also where they have one thread, so that those who come meanwhile
-    ask for fewer.
+    together, or that have one core anyway: callers then take turns, each with all threads. Of so
+    little work, few threads are woken; those still awake from the last call take part. All others
+    count as at work, also where they have one thread, so that those who come meanwhile ask for
+    fewer.
     """
     known = held is not None
     if held is None:  # few rows that are worth a thread may take any time
@@ -116,7 +115,6 @@ def share_rows(
         threads = 1 + ensure_helpers(threads - 1)
     together = known and (threads > 1 or limits.available() == 1)
     if n_rows <= (KEPT * held if together else held):
-        threads = min(threads, max(1, SHARES_OF_HELD * n_rows // held))
         step = max(least, n_rows // (FEW_TURNS * threads))
         woken = min(threads, 2 * n_rows // held) - 1
         kernel.shared(-threads, woken, -(-step // 8) * 8, *arguments)

@@ -166,7 +166,7 @@ def test_threads_share_little_work_with_the_lock_kept_and_few_are_woken() -> Non
         share_rows(Counted, m, 64, rows, held=held)
     assert asked[:2] == [(-1, 0, 0)] * 2
     # Helpers (with the lock if negative, less one), those to be woken, and rows at a time.
-    assert asked[2:] == [(-2, -1, 64), (-4, 3, 128), (-4, 3, 128), (3, 3, 64)]
+    assert asked[2:] == [(-3, -1, 64), (-4, 3, 128), (-4, 3, 128), (3, 3, 64)]
     share_rows(Counted, 1000, 256, rows)  # each row may take long
     assert asked[6:] == [(2, 2, 256)]
     assert not threads._at_work
