@@ -96,8 +96,8 @@ def nanoseconds(work: Work) -> float:
 
     Examples
     --------
-    >>> nanoseconds(Work(rows=2, loads=10))
-    26.0
+    >>> round(nanoseconds(Work(rows=2, loads=10)), 2)
+    5.4
     """
     return sum(count * rate for count, rate in zip(work, RATES, strict=True))
 
