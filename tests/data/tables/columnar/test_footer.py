@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,42 @@ def test_every_cut_of_a_footer_is_refused() -> None:
 def test_damage_is_said(footer: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         read_footer(footer, LEAVES)
+
+
+@pytest.mark.parametrize("kept", [b"\x49", b"\x19"], ids=["kept", "passed over"])
+def test_items_that_are_not_there_take_no_memory(kept: bytes) -> None:
+    """Of two million doubles not one is there: neither time nor memory is theirs."""
+    footer = kept + b"\xf7\x80\x89\x7a\0"
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="cut off"):
+            read_footer(footer, LEAVES)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_passed_over_takes_no_memory() -> None:
+    """A list of structs without fields, each of one byte, which pyarrow passes over too."""
+    count = 1 << 16
+    footer = b"\x49\x0c\x59\xfc\x80\x80\x04" + bytes(count) + b"\0"
+    tracemalloc.start()
+    try:
+        assert read_footer(footer, LEAVES) == []
+        assert tracemalloc.get_traced_memory()[1] < count
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_number_that_pyarrow_reads_otherwise_is_refused(tmp_path: Path) -> None:
+    """Of a count of 64 bits it takes the lower half: one double, not four thousand million."""
+    data, footer = written()
+    more = footer[:-1] + b"\x8b\x81\x80\x80\x80\x10\x77" + bytes(16) + b"\0"
+    path = tmp_path / "a.parquet"
+    path.write_bytes(data[: -8 - len(footer)] + more + len(more).to_bytes(4, "little") + b"PAR1")
+    assert parquet.read_metadata(path).num_columns == LEAVES
+    with pytest.raises(FileFormatError, match="cut off"):
+        ParquetSource(path)
 
 
 def test_a_file_without_row_groups_has_none() -> None:

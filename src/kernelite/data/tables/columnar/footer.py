@@ -31,6 +31,7 @@ DICTIONARIES = frozenset((PLAIN_DICTIONARY, RLE_DICTIONARY))
 DELTAS = frozenset((DELTA_BINARY, DELTA_LENGTHS, DELTA_TEXTS))
 
 STOP, TRUE, FALSE, BYTE, SHORT, INT, LONG, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(13)
+TRUTHS, NUMBERS = (TRUE, FALSE), (SHORT, INT, LONG)
 MOST_DEPTH = 32  # lists and structs inside of each other; the format needs about ten
 MOST_SHIFT = 63  # bits of a number, less one
 
@@ -139,6 +140,12 @@ def _count(found: dict[int, Any], field: int) -> int:
     return number
 
 
+def check_depth(depth: int) -> None:
+    """Refuse what no writer nests so deep."""
+    if depth > MOST_DEPTH:
+        raise ValueError(f"its footer is nested more than {MOST_DEPTH} deep")
+
+
 class _CompactThrift:
     """Bytes, and how many of them were read; `IndexError` where there are no more."""
 
@@ -151,38 +158,72 @@ class _CompactThrift:
         while (start := self.byte()) != STOP:
             field = field + (start >> 4) if start >> 4 else self.number()
             kind, inner = start & 15, kept.get(field)
-            value = kind == TRUE if kind in (TRUE, FALSE) else self.value(kind, inner or {}, depth)
-            if inner is not None:
-                found[field] = value
+            if inner is None:
+                self.pass_field(kind, depth)
+            else:
+                found[field] = kind == TRUE if kind in TRUTHS else self.value(kind, inner, depth)
         return found
 
     def value(self, kind: int, kept: Fields, depth: int) -> Any:
-        """A value; a field's truth value is not one, since the field's first byte tells it."""
-        if depth > MOST_DEPTH:
-            raise ValueError(f"its footer is nested more than {MOST_DEPTH} deep")
-        if kind in (SHORT, INT, LONG):
+        """A value that is kept; None where it is no number, struct or list."""
+        check_depth(depth)
+        if kind in NUMBERS:
             return self.number()
-        if kind == BINARY:
-            return self.skip(self.varint())
         if kind == STRUCT:
             return self.struct(kept, depth + 1)
-        if kind in (LIST, SET):
-            start = self.byte()
-            count = self.varint() if start >> 4 == 15 else start >> 4
-            # Each item takes a byte at least, so a count that lies ends with the data.
-            return [self.value(start & 15, kept, depth + 1) for _ in range(count)]
-        if kind == MAP:
-            count = self.varint()
+        if kind == LIST:
+            inner, count = self.items()
+            return [self.value(inner, kept, depth + 1) for _ in range(count)]
+        self.pass_over(kind, depth)
+        return None
+
+    def pass_field(self, kind: int, depth: int) -> None:
+        """Pass over a field's value; a truth value has none, its first byte tells it."""
+        if kind not in TRUTHS:
+            self.pass_over(kind, depth)
+
+    def pass_over(self, kind: int, depth: int) -> None:
+        """Pass over a value: nothing of it stays in memory."""
+        check_depth(depth)
+        if kind in NUMBERS:
+            self.varint()
+        elif kind == BINARY:
+            self.skip(self.varint())
+        elif kind == STRUCT:
+            while (start := self.byte()) != STOP:
+                if not start >> 4:
+                    self.varint()
+                self.pass_field(start & 15, depth + 1)
+        elif kind in (LIST, SET):
+            inner, count = self.items()
+            for _ in range(count):
+                self.pass_over(inner, depth + 1)
+        elif kind == MAP:
+            count = self.count(self.varint())
             kinds = self.byte() if count else 0
             for _ in range(count):
-                self.value(kinds >> 4, {}, depth + 1)
-                self.value(kinds & 15, {}, depth + 1)
-            return None
-        if kind in (TRUE, FALSE, BYTE):
-            return self.byte()
-        if kind == DOUBLE:
-            return self.skip(8)
-        raise ValueError(f"its footer has a value of type {kind}, which there is not")
+                self.pass_over(kinds >> 4, depth + 1)
+                self.pass_over(kinds & 15, depth + 1)
+        elif kind in TRUTHS or kind == BYTE:
+            self.skip(1)
+        elif kind == DOUBLE:
+            self.skip(8)
+        else:
+            raise ValueError(f"its footer has a value of type {kind}, which there is not")
+
+    def items(self) -> tuple[int, int]:
+        """The type of a list's items, and how many there are."""
+        start = self.byte()
+        return start & 15, self.count(self.varint() if start >> 4 == 15 else start >> 4)
+
+    def count(self, said: int) -> int:
+        """How many items follow: each takes a byte at least, so more cannot be there.
+
+        pyarrow takes 32 bits of such a number alone, so that it may have seen a small one.
+        """
+        if said > len(self.data) - self.at:
+            raise IndexError
+        return said
 
     def byte(self) -> int:
         """The next byte."""
@@ -191,8 +232,8 @@ class _CompactThrift:
         return found
 
     def skip(self, count: int) -> None:
-        """Pass over bytes."""
-        self.at += count
+        """Pass over bytes, which must be there."""
+        self.at += self.count(count)
 
     def varint(self) -> int:
         """A number of 64 bits at most that is not negative."""
