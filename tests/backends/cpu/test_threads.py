@@ -152,6 +152,39 @@ def test_a_limit_may_be_used_again_and_decorates() -> None:
     assert limit_threads(None)(thread_count)() == 4
 
 
+def test_a_limit_in_force_may_be_entered_again() -> None:
+    before, one = blas_threads(), limit_threads(1)
+    with one:
+        with one:
+            assert (thread_count(), blas_threads()) == (1, {1})
+        assert (thread_count(), blas_threads()) == (1, {1})
+        limit_threads(3)
+        with one:
+            assert thread_count() == 1
+        assert thread_count() == 3
+    assert (thread_count(), blas_threads()) == (4, before)
+
+
+def test_several_threads_may_enter_one_limit() -> None:
+    """A server's, say, which was made by the thread that started the others."""
+    before, one, seen = blas_threads(), limit_threads(1), list[tuple[object, ...]]()
+
+    def served() -> None:
+        with one:
+            seen.append((thread_count(), blas_threads()))
+        seen.append((thread_count(),))
+
+    for _ in range(2):
+        own = threading.Thread(target=served)
+        own.start()
+        own.join()
+    assert seen == [(1, {1}), (4,)] * 2
+    assert (thread_count(), blas_threads()) == (1, {1})  # of this thread it is in force
+    with one:
+        assert thread_count() == 1
+    assert (thread_count(), blas_threads()) == (4, before)
+
+
 @pytest.mark.parametrize("n_jobs", [0, "2"])
 def test_a_bad_limit_changes_nothing(n_jobs: object) -> None:
     with pytest.raises(InputError, match="`n_jobs`"):

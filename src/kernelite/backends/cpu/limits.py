@@ -55,6 +55,10 @@ class _Asked:
 
 
 _limit: ContextVar[_Asked | None] = ContextVar("kernelite_threads", default=None)
+# Blocks of `with` that have begun, outer ones first: limits, what they put in force, what was then.
+_blocks: ContextVar[tuple[tuple[Any, _Asked, _Asked | None], ...]] = ContextVar(
+    "kernelite_blocks", default=()
+)
 
 
 def thread_count(n_jobs: int | None = None) -> int:
@@ -86,6 +90,8 @@ def thread_count(n_jobs: int | None = None) -> int:
 class ThreadLimit:
     """A limit in force: what `limit_threads` gives.
 
+    It may be entered any number of times, by any thread, also while it is in force.
+
     Parameters
     ----------
     threads : int, optional
@@ -94,31 +100,45 @@ class ThreadLimit:
 
     def __init__(self, threads: int | None) -> None:
         self.threads = thread_count() if threads is None else threads
-        self._own = None if threads is None else _Asked(threads, of_blas=False)
-        self._outer: _Asked | None = None
-        self._begin()
+        self._limits = threads is not None
+        # What a plain call put in force, and instead of what, until a block takes it over.
+        self._plain = self._begin() if self._limits else None
 
-    def _begin(self) -> None:
-        """Put the limit in force, unless it is."""
-        if self._own is not None and not self._own.of_blas:
-            self._own.of_blas, self._outer = True, _limit.get()
-            _limit.set(self._own)
-            _ask_of_blas(self._own, self._outer)
+    def _begin(self) -> tuple[_Asked, _Asked | None]:
+        """Put the limit in force for this thread: what was asked for, and what was before."""
+        own, outer = _Asked(self.threads, of_blas=True), _limit.get()
+        _limit.set(own)
+        _ask_of_blas(own, outer)
+        return own, outer
 
     def __enter__(self) -> int:
-        self._begin()
+        if self._limits:
+            begun = self._taken_over() or self._begin()
+            _blocks.set((*_blocks.get(), (self, *begun)))
         return self.threads
 
     def __exit__(self, *_: object) -> None:
-        if self._own is not None and self._own.of_blas:
-            self._own.of_blas = False
-            _limit.set(self._outer)
-            _ask_of_blas(self._outer, self._own)
+        blocks = _blocks.get()
+        for place in reversed(range(len(blocks))):
+            limit, own, outer = blocks[place]
+            if limit is self:
+                _blocks.set((*blocks[:place], *blocks[place + 1 :]))
+                return _end(own, outer)
+        if (plain := self._taken_over()) is not None:
+            _end(*plain)
+
+    def _taken_over(self) -> tuple[_Asked, _Asked | None] | None:
+        """What a plain call put in force, once; None where it is not in force for this thread."""
+        plain = self._plain
+        if plain is None or plain[0] is not _limit.get():
+            return None
+        self._plain = None
+        return plain
 
     def __call__(self, function: Function) -> Function:
         """As a decorator: each call of the function is limited, and nothing else."""
         self.__exit__()
-        threads = None if self._own is None else self.threads
+        threads = self.threads if self._limits else None
 
         @wraps(function)
         def limited(*arguments: Any, **options: Any) -> Any:
@@ -128,6 +148,13 @@ class ThreadLimit:
         found: Any = limited
         decorated: Function = found
         return decorated
+
+
+def _end(own: _Asked, outer: _Asked | None) -> None:
+    """Put in force again what was before a limit."""
+    own.of_blas = False
+    _limit.set(outer)
+    _ask_of_blas(outer, own)
 
 
 def limit_threads(n_jobs: int | None) -> ThreadLimit:
