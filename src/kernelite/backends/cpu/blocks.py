@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+import numpy as np
+
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.rows.inputs import row_blocks
 
-__all__ = ["BLOCK_ELEMENTS", "blocks_of", "shared_out"]
+__all__ = ["BLOCK_ELEMENTS", "blocks_of", "keep_pages", "shared_out"]
 
 BLOCK_ELEMENTS = 1 << 21  # numbers of one block of rows: 16 MB
 # The exact engine is slow enough for small blocks, whose scores need no fresh pages.
@@ -17,6 +21,17 @@ FORM_ROWS = 1 << 18  # of one output's form: each block costs time in which all 
 # A thread takes so many rows or more through the whole cascade, since each block costs some time
 # that other threads wait for.
 SHARED_ROWS = 4096
+
+
+@cache
+def keep_pages() -> None:
+    """Have the memory of a block kept for the next one.
+
+    glibc gives arrays of 128 KB and more back to the system, and takes new pages for the next ones,
+    which may take as long as a form does: until one so large as a block's has been freed. So one
+    is, of which no page is touched.
+    """
+    np.empty(BLOCK_ELEMENTS)
 
 
 def blocks_of(

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.blocks import blocks_of
+from kernelite.backends.cpu.blocks import blocks_of, keep_pages
 from kernelite.backends.cpu.exact import ExactEngine, FewerDigits
 from kernelite.backends.cpu.local import NearCenters
 from kernelite.backends.cpu.mapped import MappedRows
@@ -172,6 +172,7 @@ class Runner:
         tally: Tally | None = None,
     ) -> Bounded:
         """Scores, bounds and stages of a block; scores may be put `into` an array."""
+        keep_pages()
         cascade = self._damped if isinstance(rows, OutsideRows) else self.cascade
         into = into if self.tail is None else None
         tally = Tally(cascade.names) if tally is None else tally
