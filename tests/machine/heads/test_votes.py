@@ -21,6 +21,7 @@ from kernelite.machine.heads.pairwise import (
     summed_scores,
     winner_decided,
     winner_decided_by_sums,
+    winner_margin,
 )
 from kernelite.machine.heads.svm import ClassifierHead
 
@@ -259,3 +260,19 @@ def test_ties_that_rounded_sums_break_are_open() -> None:
         (sums,) = exact_sums(scores[row : row + 1], K)
         best = max(range(K), key=lambda c: (votes[row, c], sums[c]))
         assert best == winners[row]
+
+
+@pytest.mark.parametrize("K", [2, 3, 4, 7])
+def test_margins_are_the_smallest_leads_of_winners(K: int) -> None:
+    """Of its own pairs alone: ties of votes, scores of zero and infinite ones among them."""
+    rng = np.random.default_rng(K)
+    scores = rng.choice([-2.0, -1.0, 0.0, 0.5, 3.0, np.inf], size=(300, K * (K - 1) // 2))
+    found = winner_margin(scores, K)
+    winners = np.argmax(count_votes(scores > 0, K), axis=1)
+    for row, winner, margin in zip(scores, winners, found, strict=True):
+        leads = [
+            value if first == winner else -value
+            for value, (first, second) in zip(row, pairs(K), strict=True)
+            if winner in (first, second)
+        ]
+        assert margin == min(leads)

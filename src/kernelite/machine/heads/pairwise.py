@@ -67,6 +67,17 @@ def _members(n_classes: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 
 
 @cache
+def _own_pairs(n_classes: int) -> tuple[NDArray[np.int64], FloatArray]:
+    """The pairs of each class, and by which sign of a score it wins: each of shape (K, K - 1)."""
+    classes = np.array(list(pairs(n_classes)))
+    places = np.array([np.flatnonzero((classes == c).any(axis=1)) for c in range(n_classes)])
+    signs = np.where(classes[places, 0] == np.arange(n_classes)[:, None], 1.0, -1.0)
+    for table in (places, signs):
+        table.flags.writeable = False
+    return places, signs
+
+
+@cache
 def _sides(n_classes: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """How pairs' scores and bounds add up to those of classes: (pairs, K) each.
 
@@ -186,6 +197,9 @@ def winner_margin(scores: FloatArray, n_classes: int) -> FloatArray:
     """
     xp = ops(scores)
     winner, _ = take_winner(count_votes(scores > 0, n_classes))
+    if isinstance(scores, np.ndarray):  # of ten classes, 9 pairs of 45
+        places, signs = (table[winner[:, 0]] for table in _own_pairs(n_classes))
+        return np.asarray((np.take_along_axis(scores, places, axis=1) * signs).min(axis=1))
     first, second = np.array(list(pairs(n_classes))).T
     lead = xp.where(winner == first[None, :], scores, np.inf)
     return xp.min(xp.where(winner == second[None, :], -scores, lead), axis=1)
