@@ -13,7 +13,9 @@ import kernelite as kl
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.planner import calibrated
+from kernelite.planner.costs import margin_work
 from kernelite.program.bounded import PAIRS
+from kernelite.series.series import Work
 from kernelite.sources import Machine
 from kernelite.support.errors import InputError
 
@@ -109,6 +111,29 @@ def test_hopeless_models_are_exact() -> None:
     assert fast.approximation is None
     assert fast.plan.chosen.is_exact
     np.testing.assert_array_equal(fast.predict(rows), exact_labels(source, rows))
+
+
+@pytest.mark.parametrize("name", ["margins", "a form that is hardly cheaper"])
+def test_what_proves_less_has_to_be_clearly_cheaper(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And leads of winners, which take as long as many a form, are among its costs."""
+    source, rows = machine(K=3, gamma=0.05)
+    plan = kl.compile(source, rows, **OPTIONS).plan
+    share = plan.chosen.nanoseconds / plan.exact_nanoseconds
+    assert not plan.is_exact
+    if name == "margins":
+        monkeypatch.setattr(calibrated, "margin_work", lambda _: Work(votes=1e6))
+    else:
+        monkeypatch.setattr(calibrated, "PREFERRED", 0.99 * share)
+    plan = kl.compile(source, rows, **OPTIONS).plan
+    assert plan.is_exact
+    assert "clearly less" in plan.notes[0]
+
+
+def test_margins_of_two_classes_cost_nothing() -> None:
+    works = [margin_work(machine(K=K, n=10)[0].expansion).votes for K in (2, 3, 9)]
+    assert works[0] == 0 < works[1] < works[2]
 
 
 @pytest.mark.parametrize("gamma", [0.2, 50.0])

@@ -20,9 +20,10 @@ from kernelite.backends.cpu.tiers import forms_alone
 from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.planner.costs import array_bytes, exact_cost, tiers_cost
+from kernelite.planner.costs import array_bytes, exact_cost, margin_work, nanoseconds, tiers_cost
 from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.planner import truncated_form
+from kernelite.planner.search import PREFERRED
 from kernelite.series.approximation import Approximation
 from kernelite.series.series import quadratic_form
 from kernelite.support.errors import InputError
@@ -223,7 +224,8 @@ class _Trial:
     def cost(self, approximation: Approximation, fallback: float) -> float:
         """Nanoseconds per row, where this share of rows goes on to the exact model."""
         expansion = self.engine.expansion
-        return tiers_cost(approximation, expansion, fallback, fallback) / thread_count()
+        forms = tiers_cost(approximation, expansion, fallback, fallback)
+        return (forms + nanoseconds(margin_work(expansion))) / thread_count()
 
     def judged(self, approximation: Approximation, truth: NDArray[np.generic]) -> _Tried:
         """Cost on the choosing rows, at the threshold that just keeps the rate there."""
@@ -265,8 +267,8 @@ class _Trial:
         ]
         name = exact_name(expansion.n_centers)
         line = Candidate(name, exact, 1.0, expansion.nbytes, "looks at every support vector")
-        if cost >= exact:
-            note = "No threshold keeps the promised rate at less than the exact cost."
+        if cost >= PREFERRED * exact:
+            note = "No threshold keeps the promised rate at clearly less than the exact cost."
             lost = tested.candidate(f"{cost / exact:.2g}x the cost of exact, once tested")
             line = replace(line, verdict="no form is cheaper here")
             return None, None, Plan("calibrated", line, (lost, *others), exact, (note,))

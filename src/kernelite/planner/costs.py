@@ -42,6 +42,7 @@ __all__ = [
     "exact_work",
     "least_form_cost",
     "local_cost",
+    "margin_work",
     "nanoseconds",
     "open_row_work",
     "second_cost",
@@ -89,6 +90,7 @@ FAR_GROUP_VALUES = 10  # and for as many that are seen to be far all together
 NEAR_LOOPS, NEAR_VALUES = 10, 0.6  # loops, for a feature of a near center, and values besides
 VOTES_PER_ROW = 25  # votes, for all that they need besides
 VOTES_PER_DECIDED_ROW = 250  # more, where a row is not settled by the pairs of one class
+VOTES_PER_MARGIN, VOTES_PER_RIVAL = 36, 9  # for how far the winner leads, and for each other class
 
 
 def nanoseconds(work: Work) -> float:
@@ -174,6 +176,14 @@ def voting_work(expansion: KernelExpansion, besides: float) -> Work:
     if expansion.n_outputs == 1:
         return Work()
     return Work(votes=besides + expansion.n_outputs)
+
+
+def margin_work(expansion: KernelExpansion) -> Work:
+    """How far the winner of several classes leads, where that settles rows, and no bound."""
+    if expansion.n_outputs == 1:
+        return Work()
+    classes = expansion.voting_classes or expansion.n_outputs
+    return Work(votes=VOTES_PER_MARGIN + VOTES_PER_RIVAL * (classes - 1))
 
 
 def local_cost(engine: LocalEngine, visits: Visits) -> float:
