@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -221,6 +222,29 @@ def test_the_error_bound_covers_values_that_are_within_a_tolerance() -> None:
         for got in (fast.predict(rows)[:, None], fast.scores(rows)):
             assert error_ratios(true, got, bounds).max() <= 1.0
         assert (bounds <= tolerance).all()
+
+
+@pytest.mark.parametrize("gamma", [0.02, 0.2, 2.0])
+def test_the_error_bound_of_values_is_within_the_tolerance_whichever_stage_gives_them(
+    gamma: float,
+) -> None:
+    """A form's own bound may be far larger where it leaves the row to others."""
+    rng = np.random.default_rng(4)
+    expansion = KernelExpansion(rng.normal(size=(80, 4)), rng.normal(size=80), 0.1, gamma=gamma)
+    rows = 2.0 * rng.normal(size=(60, 4))
+    fast = certified(source(expansion, RegressorHead()), rows, tolerance=1e-3, plan="form")
+    assert fast.approximation is not None
+    form = replace(fast, guarantee="none", on_invalid="ignore")
+    bounds = fast.error_bound(rows)[:, None]
+    assert (bounds <= 1e-3).all()
+    assert (
+        error_ratios(true_scores(expansion, rows), fast.predict(rows)[:, None], bounds).max() <= 1
+    )
+    assert (form.error_bound(rows) > 1e-3).any()
+    strict = certified(source(expansion, RegressorHead()), rows, tolerance=1e-18, plan="form")
+    values, bounds = strict.predict(rows)[:, None], strict.error_bound(rows)[:, None]
+    assert error_ratios(true_scores(expansion, rows), values, bounds).max() <= 1.0
+    assert (bounds > 1e-18).all()  # what rounds is more than that
 
 
 # Undecidable rows -----------------------------------------------------------------------

@@ -337,8 +337,8 @@ class CompiledModel(Predicting):
     def score_bound(self, X: RowsLike, /) -> FloatArray:
         """A proven bound on the error of `scores`, shape (m, k).
 
-        Where values are served within a tolerance by the exact engine, it is the tolerance. It
-        needs no support vectors, only the certificate's constants.
+        Where values are served within a tolerance it is no more than that, unless rounding alone
+        is. A model without support vectors has the bound of its form, from constants it holds.
         """
         self._require_certificate()
         rows, runner = rows_and_runner(self, X)

@@ -334,6 +334,10 @@ class Cascade:
         most = known[0]
         for bounds in known[1:]:
             most = np.maximum(most, bounds)
+        limits, last = None if criterion is None else criterion.value_bounds, each[-1]
+        if limits is not None and last is not None and self.answers_all:
+            # Stages before the last one answer values that are within the tolerance, no others.
+            most = np.minimum(most, np.maximum(limits, last))
         return most
 
     @cached_property
