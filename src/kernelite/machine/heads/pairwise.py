@@ -198,8 +198,9 @@ def winner_margin(scores: FloatArray, n_classes: int) -> FloatArray:
     xp = ops(scores)
     winner, _ = take_winner(count_votes(scores > 0, n_classes))
     if isinstance(scores, np.ndarray):  # of ten classes, 9 pairs of 45
-        places, signs = (table[winner[:, 0]] for table in _own_pairs(n_classes))
-        return np.asarray((np.take_along_axis(scores, places, axis=1) * signs).min(axis=1))
+        (places, signs), won = _own_pairs(n_classes), winner[:, 0]
+        leads = np.take_along_axis(scores, places[won], axis=1) * signs[won]
+        return np.asarray(leads.min(axis=1))
     first, second = np.array(list(pairs(n_classes))).T
     lead = xp.where(winner == first[None, :], scores, np.inf)
     return xp.min(xp.where(winner == second[None, :], -scores, lead), axis=1)
