@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelite.machine import arithmetic
-from kernelite.machine.arithmetic import C_SINGLE, JAVASCRIPT, MODEL, NATIVE, NUMPY, ONNX, TORCH, C
+from kernelite.machine.arithmetic import C_SINGLE, JAVASCRIPT, NUMPY, ONNX, TORCH, C
 from kernelite.series.certificate import certify
 from kernelite.series.remainder import lower_gamma
 from tests.helpers import random_expansion
@@ -38,13 +36,11 @@ def test_a_worse_target_has_wider_bounds(seed: int, gamma: float, degree: int, k
 
 
 def test_what_targets_promise() -> None:
-    assert NUMPY.worse == NATIVE.worse == TORCH.worse == 1.0
+    assert NUMPY.worse == TORCH.worse == 1.0
     # And not less: other libraries have functions of their own.
     assert C.worse == ONNX.worse == JAVASCRIPT.worse == 4.0
     assert C_SINGLE.worse == 2.0**31
     assert not C_SINGLE.proves
-    assert [a.error_free for a in (NUMPY, C, ONNX, JAVASCRIPT)] == [False, False, False, True]
-    assert not any(replace(MODEL, contracts=c, reassociates=not c).error_free for c in (0, 1))
     assert set(arithmetic.__all__) - {"Arithmetic"} <= set(vars(arithmetic))
 
 

@@ -40,12 +40,12 @@ __all__ = ["CHUNK", "FirstForm", "KernelLayout", "padded"]
 # x) (K + (d + 5) x)) plus terms in doubles, where primed constants are divided by `scale`, a power
 # of two, so that none overflows. Nothing here cancels: each step errs by a few units 2^-24, exp by
 # its argument's 2^-23 * 90 where it is not zero, 1 - exp(-x) (1 + x + x^2/2) >= 0.08 by 1e-5.
-# `LOOSER` = 2^-10 covers all of that together; `FLOOR` covers what underflows beside `scale`.
+# The kernel's factor 1 + 2^-10 covers all of that; `BOUND_FLOOR` what underflows beside `scale`.
 
 
 NARROW, CHUNK = 32, 32  # features of a row that registers hold; of a wider one, at a time
 MOST_FORM_COLUMNS = 64  # columns of the product: more of them do not fit beside the rows
-LOOSER, FLOOR = 1.0 + 2.0**-10, 1e-30
+BOUND_FLOOR = 1e-30
 
 
 def padded(size: int) -> int:
@@ -93,7 +93,7 @@ class KernelLayout(Buffers):
             2.0 * form.gamma * (1.0 + square_error(rounding.per_square)),
             scale,
             outside,
-            outside * rounding.magnitude[0] + rounding.underflow[0] + FLOOR * scale,
+            outside * rounding.magnitude[0] + rounding.underflow[0] + BOUND_FLOOR * scale,
             form.constant[0],
             mid,
         ]
