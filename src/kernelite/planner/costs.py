@@ -24,7 +24,7 @@ from kernelite.backends.cpu.tiers import runs_at_once
 from kernelite.data.rows.inputs import is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.plan import Candidate
-from kernelite.program.bounded import EXACT, PAIRS, QUICK, SINGLE
+from kernelite.program.bounded import EXACT, EXACT_QUICK, EXACT_SINGLE, PAIRS
 from kernelite.series.approximation import Approximation
 from kernelite.series.directional import product_work
 from kernelite.series.packed import packed_degree, packed_numbers
@@ -136,7 +136,7 @@ def exact_work(
         return _pointwise_work(expansion) + Work(rows=POINTWISE_ROWS)
     if reached is None:
         voting = expansion.voting_classes is not None
-        reached = {PAIRS if voting else SINGLE: 1.0} if labels else {QUICK: 1.0}
+        reached = {PAIRS if voting else EXACT_SINGLE: 1.0} if labels else {EXACT_QUICK: 1.0}
     loads = LOADS_PER_LABEL_FEATURE if labels else LOADS_PER_VALUE_FEATURE
     work = Work(rows=ROWS_PER_EXACT_ROW, loads=loads * expansion.n_features)
     for stage, share in reached.items():
@@ -158,13 +158,13 @@ def _stage_work(expansion: KernelExpansion, stage: str) -> Work:
     if stage == PAIRS and classes is not None:
         sums = n * (d + SINGLES_PER_VALUE + SINGLES_PER_WINNER) / SINGLES_PER_SUM
         return Work(sums=sums, rows=ROWS_PER_CLASS * classes)
-    if stage == SINGLE:
+    if stage == EXACT_SINGLE:
         sums = float(d)
         if is_sparse(expansion.centers):
             sums = min(sums, _entries(expansion) + SUMS_PER_SCATTERED_ROW)
         # Twice as many fit into a register.
         return Work(sums=n * (sums + SINGLES_PER_VALUE * (1 + k) / 2) / SINGLES_PER_SUM)
-    if stage == QUICK and k == 1:
+    if stage == EXACT_QUICK and k == 1:
         return min(Work(sums=n * (d + SUMS_PER_QUICK_VALUE)), lists, key=nanoseconds)
     weights = 0 if k == 1 else k if classes is None else classes - 1
     dense = Work(sums=n * (d + SUMS_PER_DOUBLE_VALUE + SUMS_PER_WEIGHT * weights))
@@ -293,7 +293,7 @@ def behind_cost(expansion: KernelExpansion, *, labels: bool) -> float:
     After a form, values are summed in doubles, and the shortcut by the winner's pairs is not used.
     """
     if labels and expansion.n_outputs == 1:
-        return BEHIND_PER_ALONE * exact_cost(expansion, labels=True, reached={SINGLE: 1.0})
+        return BEHIND_PER_ALONE * exact_cost(expansion, labels=True, reached={EXACT_SINGLE: 1.0})
     return exact_cost(expansion, labels=labels, reached={EXACT: 1.0})
 
 

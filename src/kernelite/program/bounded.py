@@ -16,13 +16,13 @@ from kernelite.data.rows.inputs import FloatArray
 
 __all__ = [
     "EXACT",
+    "EXACT_QUICK",
+    "EXACT_SINGLE",
     "FIRST",
     "FULL",
     "NEAR",
     "OPEN",
     "PAIRS",
-    "QUICK",
-    "SINGLE",
     "STAGES",
     "THIRD",
     "Bounded",
@@ -152,8 +152,8 @@ class Settled(NamedTuple):
 
 FIRST, FULL, THIRD = "form", "full form", "third order"
 NEAR = "near centers"
-EXACT, SINGLE, PAIRS = "exact", "exact, single precision", "exact, the winner's pairs"
-QUICK = "exact, quick exponentials"
+EXACT, EXACT_SINGLE, PAIRS = "exact", "exact, single precision", "exact, the winner's pairs"
+EXACT_QUICK = "exact, quick exponentials"
 """Stages, in the words of statistics."""
 
 STAGES = {
@@ -161,9 +161,9 @@ STAGES = {
     FULL: "the form with all its directions, for rows that a shortened one left open",
     THIRD: "the form with the third order of the series",
     NEAR: "the support vectors near the row; what the others can add is bounded",
-    SINGLE: "all support vectors, in single precision, with a bound on its rounding",
+    EXACT_SINGLE: "all support vectors, in single precision, with a bound on its rounding",
     PAIRS: "all support vectors; of one-vs-one scores only the pairs of the class that wins",
-    QUICK: "all support vectors, with exponentials just as good as the tolerance asks",
+    EXACT_QUICK: "all support vectors, with exponentials just as good as the tolerance asks",
     EXACT: "all support vectors, in double precision",
 }
 """What a stage does, in a line; `print(stats)` shows those that answered."""

@@ -24,7 +24,7 @@ from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.threads import limit_threads
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.pairs import columns_of_class
-from kernelite.program.bounded import EXACT, SINGLE
+from kernelite.program.bounded import EXACT, EXACT_SINGLE
 from kernelite.program.criteria import Within
 from tests.backends.cpu.test_fused_sums import models, random_model
 from tests.helpers import scores_and_bounds
@@ -188,7 +188,7 @@ def test_values_are_served_and_agree_alone_and_in_a_block(name: str) -> None:
     found, wanted = getattr(fast, method)(ROWS), getattr(model, method)(ROWS)
     tolerance = fast.tolerance if fast.tolerance is not None else fast.score_tolerance
     assert (np.abs(found - wanted) <= tolerance).all()
-    assert SINGLE in fast._runner.cascade.names
+    assert EXACT_SINGLE in fast._runner.cascade.names
     assert np.isfinite(fast._runner.exact.several.run(ROWS)[1]).mean() > 0.9
     if method == "decision_function":
         bound = fast.error_bound(ROWS)
@@ -205,7 +205,7 @@ def test_labels_of_one_vs_rest_are_proven_by_it() -> None:
     model, _ = MODELS["one-vs-rest"]
     labels, counted = kl.compile(model, TRAIN).predict(ROWS, return_stats=True)
     assert np.array_equal(labels, model.predict(ROWS))
-    assert counted.stages[SINGLE] > 0.9 * len(ROWS)
+    assert counted.stages[EXACT_SINGLE] > 0.9 * len(ROWS)
 
 
 def test_a_stage_that_would_be_in_vain_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +219,7 @@ def test_a_stage_that_would_be_in_vain_is_passed_over(monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         SeveralTangents, "run", lambda self, rows: calls.append(len(rows)) or run(self, rows)
     )
-    for tolerance, stage in ((1e-2, SINGLE), (1e-9, EXACT)):
+    for tolerance, stage in ((1e-2, EXACT_SINGLE), (1e-9, EXACT)):
         criterion = Within(np.full(3, tolerance))
         for some in (rows, rows[:1], rows):
             _, counted = runner.run(some, lambda scores: scores, criterion)

@@ -227,7 +227,7 @@ def test_only_labels_are_taken_from_single_precision() -> None:
     np.testing.assert_array_equal(fast.scores(rows), scores)
     cascade = stage_engine(exact).cascade
     labels = cascade.run(rows, Proven(fast.head.decided))
-    single = cascade.names.index(stats.SINGLE)
+    single = cascade.names.index(stats.EXACT_SINGLE)
     assert (labels.stage == single).mean() > 0.5
     for criterion in (None, never, SameAnswer(fast.head)):
         found = cascade.run(rows, criterion)
@@ -254,17 +254,21 @@ def test_values_within_a_tolerance_come_from_single_precision_where_it_suffices(
     assert found.settled.all()
     exact = engine.run(rows).scores
     assert 0 < np.abs(found.scores - exact).max() <= tolerance[0]
-    assert {cascade.names[i] for i in found.stage} == {stats.SINGLE}
+    assert {cascade.names[i] for i in found.stage} == {stats.EXACT_SINGLE}
     assert Within(tolerance)(*engine.single.run(rows)).all()
     weight = float(np.abs(engine.expansion.coefficients).sum())
-    for limit, stage in ((1e-7 * weight, stats.QUICK), (1e-6, stats.QUICK), (1e-10, stats.EXACT)):
+    for limit, stage in (
+        (1e-7 * weight, stats.EXACT_QUICK),
+        (1e-6, stats.EXACT_QUICK),
+        (1e-10, stats.EXACT),
+    ):
         within = Within(np.array([limit]))
         quick, _ = engine.fewer_digits(rows, within, quick=True)  # type: ignore[misc]
         assert quick is (engine.quickest if limit > 1e-6 else engine.quick)
         tight = cascade.run(rows, within)
         assert tight.settled.all()
         assert {cascade.names[i] for i in tight.stage} == {stage}
-        assert (np.abs(tight.scores - exact).max() > 0.0) == (stage == stats.QUICK)
+        assert (np.abs(tight.scores - exact).max() > 0.0) == (stage == stats.EXACT_QUICK)
         assert np.abs(tight.scores - exact).max() <= limit
         found, number = cascade.one(rows[:1], within)
         assert cascade.names[number] == stage

@@ -19,7 +19,7 @@ from kernelite.backends.cpu.tiers import form_stages
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.preparation import Preparation
-from kernelite.program.bounded import QUICK, SINGLE, Bounded
+from kernelite.program.bounded import EXACT_QUICK, EXACT_SINGLE, Bounded
 from kernelite.program.cascade import Cascade
 from kernelite.program.criteria import Criterion
 from kernelite.series.approximation import Approximation
@@ -85,7 +85,7 @@ def test_bounds_hold_for_the_widened_model(k: int, fused: bool) -> None:
     for cell in cells_of(model, rng.normal(size=3)):
         cascade = damped_cascade(model, cell, fused=fused)
         names = [name for name, _ in results(cascade, outside)]
-        assert names == [name for name in cascade.names if name not in (SINGLE, QUICK)]
+        assert names == [name for name in cascade.names if name not in (EXACT_SINGLE, EXACT_QUICK)]
         for name, found in results(cascade, outside):
             ratios = error_ratios(truth, *scores_and_bounds(found))
             assert ratios.max() <= 1.0, name

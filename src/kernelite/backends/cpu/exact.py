@@ -26,7 +26,7 @@ from kernelite.backends.cpu.one_pass import SignLabels, SumsPass
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.program.bounded import EXACT, QUICK, SINGLE, Bounded, spelled_out
+from kernelite.program.bounded import EXACT, EXACT_QUICK, EXACT_SINGLE, Bounded, spelled_out
 from kernelite.program.cascade import Block, holds
 from kernelite.program.criteria import Criterion
 from kernelite.support.records import dataclass
@@ -311,7 +311,7 @@ class FewerDigits:
     @property
     def name(self) -> str:
         """What statistics call it."""
-        return QUICK if self.quick else SINGLE
+        return EXACT_QUICK if self.quick else EXACT_SINGLE
 
     def run(
         self,

@@ -26,7 +26,7 @@ from kernelite.backends.cpu.one_pass import (
 )
 from kernelite.backends.cpu.tiers import FirstForms
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.program.bounded import FULL, SINGLE, THIRD, Stats, Tally
+from kernelite.program.bounded import EXACT_SINGLE, FULL, THIRD, Stats, Tally
 from kernelite.program.criteria import Criterion
 
 if TYPE_CHECKING:
@@ -179,9 +179,11 @@ class Passing:
         engine, names, forms = self.runner.exact, self.names, self.runner.forms
         if criterion is None or not criterion.labels_alone or labels is None:
             return None
-        if forms is None or engine is None or engine.sparse is not None or SINGLE not in names:
+        if forms is None or engine is None or engine.sparse is not None:
             return None
-        number, sums = names.index(SINGLE), engine.for_open_labels
+        if EXACT_SINGLE not in names:
+            return None
+        number, sums = names.index(EXACT_SINGLE), engine.for_open_labels
         between = names[1:number]
         if not isinstance(sums, PanelSums) or any(name not in (FULL, THIRD) for name in between):
             return None

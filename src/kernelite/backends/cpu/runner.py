@@ -38,8 +38,8 @@ from kernelite.data.rows.inputs import (
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.program.bounded import (
-    QUICK,
-    SINGLE,
+    EXACT_QUICK,
+    EXACT_SINGLE,
     Bounded,
     Stats,
     Tally,
@@ -433,4 +433,4 @@ def _finished(found: Bounded, finish: Finish, criterion: Criterion | None) -> ND
     return answers
 
 
-ONE_TOGETHER = {name: Stats(1, {name: 1}) for name in (SINGLE, QUICK)}
+ONE_TOGETHER = {name: Stats(1, {name: 1}) for name in (EXACT_SINGLE, EXACT_QUICK)}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelite.model.serving import OnInvalid, report_invalid
-from kernelite.program.bounded import EXACT, FIRST, QUICK, SINGLE, Stats
+from kernelite.program.bounded import EXACT, EXACT_QUICK, EXACT_SINGLE, FIRST, Stats
 from kernelite.support.errors import InputError, UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _stats(program: Program, rows: Any, counts: Counts) -> Stats:
             outside = max(outside, int((~part.forms.valid(part.steps(rows))).sum()))
     return Stats(
         rows=rows.shape[0],
-        stages=dict(zip((FIRST, SINGLE, EXACT, QUICK), counts.by_stage)),
+        stages=dict(zip((FIRST, EXACT_SINGLE, EXACT, EXACT_QUICK), counts.by_stage)),
         undecidable=counts.undecidable,
         outside_validity=outside,
     )
