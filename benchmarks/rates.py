@@ -18,12 +18,12 @@ from scipy.optimize import nnls
 
 from benchmarks.machine import describe
 from benchmarks.sweep import raced
+from kernelite.backends.cpu.approximation import form_stages
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.forms import certify
 from kernelite.backends.cpu.one_pass import labels_of
 from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.threads import limit_threads
-from kernelite.backends.cpu.tiers import form_stages
 from kernelite.cli.console import print_table
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ArgmaxHead, ClassifierHead, Head, RegressorHead

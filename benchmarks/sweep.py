@@ -22,12 +22,12 @@ import numpy as np
 from benchmarks.machine import describe
 from benchmarks.results import FOLDER, plain
 from benchmarks.sweep_models import SAMPLE, Subject, subjects
+from kernelite.backends.cpu.approximation import form_stages
 from kernelite.backends.cpu.forms import certify
 from kernelite.backends.cpu.local import LocalEngine, NearCenters
 from kernelite.backends.cpu.one_pass import labels_of
 from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.threads import limit_threads
-from kernelite.backends.cpu.tiers import form_stages
 from kernelite.cli.console import note
 from kernelite.model.compiler.driver import MAX_BYTES
 from kernelite.model.compiler.passes import _tolerances

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from kernelite.backends.cpu.approximation import ApproximationEngine
+from kernelite.backends.cpu.approximation import ApproximationEngine, form_stages, forms_alone
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.factors import (
@@ -25,7 +25,6 @@ from kernelite.backends.cpu.outside import OutsideRows, damped
 from kernelite.backends.cpu.short_rest import BASIS_COLUMNS, ShortRest, leading_columns
 from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.sums import PartRows, PartStages, sum_stages
-from kernelite.backends.cpu.tiers import form_stages, forms_alone
 from kernelite.backends.cpu.variance import Variances
 from kernelite.machine.expansion import KernelExpansion, kernel_values
 from kernelite.machine.heads import ClassifierHead

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 import kernelite
 import kernelite.planner.proof_probe
 import kernelite.planner.search
-from kernelite.backends.cpu.tiers import forms_alone
+from kernelite.backends.cpu.approximation import forms_alone
 from kernelite.planner.proof_probe import ProofProbe
 from kernelite.program.bounded import OPEN
 from kernelite.program.criteria import Within

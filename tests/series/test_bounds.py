@@ -10,14 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from kernelite.backends.cpu.approximation import ApproximationEngine
+from kernelite.backends.cpu.approximation import ApproximationEngine, form_stages, forms_alone
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.kernels import third_dense
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.local import LocalEngine
 from kernelite.backends.cpu.outside import OutsideRows, damped
 from kernelite.backends.cpu.staging import stage_engine
-from kernelite.backends.cpu.tiers import form_stages, forms_alone
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.series.certificate import certify

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.backends.cpu.approximation import forms_alone
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.threads import thread_count
-from kernelite.backends.cpu.tiers import forms_alone
 from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head

@@ -15,12 +15,12 @@ from time import get_clock_info, perf_counter, thread_time
 
 import numpy as np
 
+from kernelite.backends.cpu.approximation import FormStages, form_stages
 from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.limits import limit_threads, thread_count
 from kernelite.backends.cpu.one_pass import labels_of
 from kernelite.backends.cpu.staging import stage_engine
-from kernelite.backends.cpu.tiers import FormStages, form_stages
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import Head
 from kernelite.planner.costs import Option

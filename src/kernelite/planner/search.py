@@ -14,11 +14,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kernelite.backends.cpu.approximation import ApproximationEngine
+from kernelite.backends.cpu.approximation import (
+    ApproximationEngine,
+    FormStages,
+    form_stages,
+    runs_at_once,
+)
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.forms import certify
 from kernelite.backends.cpu.staging import stage_engine
-from kernelite.backends.cpu.tiers import FormStages, form_stages, runs_at_once
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.costs import (

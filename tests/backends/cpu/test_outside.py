@@ -12,10 +12,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 import kernelite as kl
+from kernelite.backends.cpu.approximation import form_stages
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.outside import OutsideRows, damp_one, damped
 from kernelite.backends.cpu.staging import stage_engine, stage_model
-from kernelite.backends.cpu.tiers import form_stages
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.preparation import Preparation

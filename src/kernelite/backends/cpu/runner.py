@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.backends.cpu.approximation import FirstForms
 from kernelite.backends.cpu.blocks import blocks_of, keep_pages
 from kernelite.backends.cpu.exact import ExactEngine, FewerDigits
 from kernelite.backends.cpu.local import NearCenters
@@ -24,7 +25,6 @@ from kernelite.backends.cpu.outside import OutsideRows, damp_one, damped
 from kernelite.backends.cpu.passing import Passing
 from kernelite.backends.cpu.sums import PartRows
 from kernelite.backends.cpu.threads import map_blocks
-from kernelite.backends.cpu.tiers import FirstForms
 from kernelite.backends.cpu.winners import WinnersPairs
 from kernelite.data.rows.inputs import (
     FloatArray,

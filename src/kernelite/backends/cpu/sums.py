@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.backends.cpu.approximation import FirstForms
 from kernelite.backends.cpu.exact import FewerDigits
 from kernelite.backends.cpu.fused_parts import PartsLayout
 from kernelite.backends.cpu.local import NearCenters
-from kernelite.backends.cpu.tiers import FirstForms
 from kernelite.data.rows.inputs import FloatArray, Rows
 from kernelite.program.bounded import EXACT, FIRST, Bounded, spelled_out
 from kernelite.program.cascade import Cascade
