@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from kernelite.backends.cpu.approximation import FirstForms, PairedEngine, form_stages, forms_alone
+from kernelite.backends.cpu.dense_rows import MappedRows
 from kernelite.backends.cpu.exact import DoublePrecision, ExactEngine
 from kernelite.backends.cpu.kernels import third_dense
-from kernelite.backends.cpu.mapped import MappedRows
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import OutlierHead

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.exact import as_dense
+from kernelite.backends.cpu.dense_rows import as_dense
 from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.one_pass import FormPass, SignLabels

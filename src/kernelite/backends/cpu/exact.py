@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
+from kernelite.backends.cpu.dense_rows import MappedRows, as_dense
 from kernelite.backends.cpu.exact_dense import WIDEST_PANEL_FEATURES, DenseExact, SparseExact
 from kernelite.backends.cpu.exact_packed import LinearExact, PackedExact, SinglePacked, laid_out
 from kernelite.backends.cpu.fused_pairs import FusedPairs
@@ -20,8 +21,6 @@ from kernelite.backends.cpu.fused_several import SeveralTangents
 from kernelite.backends.cpu.fused_sigmoid import sigmoid_sums
 from kernelite.backends.cpu.fused_sums import FusedValues, PanelSums, in_precision, rbf_sums
 from kernelite.backends.cpu.fused_tangents import tangent_sums
-from kernelite.backends.cpu.kernels.compiling import jit_available
-from kernelite.backends.cpu.mapped import MappedRows
 from kernelite.backends.cpu.one_pass import SignLabels, SumsPass
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AffineMap
@@ -35,7 +34,6 @@ __all__ = [
     "DoublePrecision",
     "ExactEngine",
     "FewerDigits",
-    "as_dense",
 ]
 
 TRIED_ROWS = 32  # as many rows show whether a stage settles enough of them
@@ -443,14 +441,3 @@ class DoublePrecision:
         """Whether the engine sums each row by itself anyway."""
         fused = self.engine.dense.fused if self.engine.sparse is None else None
         return isinstance(fused, PanelSums | FusedValues)
-
-
-def as_dense(rows: Rows) -> FloatArray:
-    """Rows as a dense array, on all threads where kernels can be had."""
-    if not is_sparse(rows):
-        return rows
-    if not jit_available():
-        return np.asarray(rows.toarray())
-    from kernelite.backends.cpu.kernels.densify import dense_rows
-
-    return dense_rows(rows)

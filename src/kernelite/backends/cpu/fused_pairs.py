@@ -7,11 +7,12 @@ is read off the zeros of the coefficient matrix.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.backends.cpu.dense_rows import as_dense
 from kernelite.backends.cpu.exact_rounding import ExactRounding
 from kernelite.backends.cpu.fused_sums import (
     EXP2_ERROR,
@@ -24,10 +25,16 @@ from kernelite.backends.cpu.panels import Layout, Panels, aligned, error_terms
 from kernelite.backends.cpu.threads import for_each_chunk, share_rows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes
+from kernelite.program.bounded import OPEN, PAIRS, Bounded
+from kernelite.program.cascade import Block
+from kernelite.program.criteria import Criterion
 from kernelite.series.rounding import SINGLE_UNIT
 from kernelite.support.records import dataclass
 
-__all__ = ["FusedPairs"]
+if TYPE_CHECKING:
+    from kernelite.backends.cpu.exact import ExactEngine
+
+__all__ = ["FusedPairs", "WinnersPairs"]
 
 COEFFICIENT_SIZES = (1e-18, 1e18)  # of coefficients in single precision
 MANY_CLASSES = 16  # of which all pairs are summed up: as long as a center's fit into a vector
@@ -212,3 +219,46 @@ class FusedPairs:
     def _relative(self) -> FloatArray:
         """Likewise, (K + 1,)."""
         return np.append(self.relative, self.relative.max())
+
+
+@dataclass(frozen=True, eq=False)
+class WinnersPairs:
+    """Labels without scores, where votes decide and only the label is asked for."""
+
+    engine: ExactEngine
+    name = PAIRS
+    accepts_all = False
+
+    def run(
+        self,
+        rows: Block,
+        criterion: Criterion | None,
+        previous: Bounded | None = None,
+        into: FloatArray | None = None,
+    ) -> Bounded | None:
+        """The winner of each row; rows without a sure one stay open."""
+        if not self.serves(criterion):
+            return None
+        assert self._pairs is not None
+        assert criterion is not None
+        winners, _leads = self._pairs.winners(as_dense(rows), ties_to_first=criterion.ties_to_first)
+        stage = np.zeros(len(winners), dtype=np.int8)
+        stage[winners < 0] = OPEN
+        return Bounded(np.empty((len(winners), self._outputs)), stage=stage, winners=winners)
+
+    def serves(self, criterion: Criterion | None) -> bool:
+        """Whether this is asked for, and can be had."""
+        asked = criterion is not None and criterion.voting_classes is not None
+        return asked and self._pairs is not None
+
+    @cached_property
+    def _pairs(self) -> FusedPairs | None:
+        return self.engine.pairs
+
+    @cached_property
+    def _outputs(self) -> int:
+        return self.engine.expansion.n_outputs
+
+    def bound(self, rows: Block, criterion: Criterion | None) -> None:
+        """A label has no bound."""
+        return None

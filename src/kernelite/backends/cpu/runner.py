@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.approximation import FirstForms
 from kernelite.backends.cpu.blocks import blocks_of, keep_pages
+from kernelite.backends.cpu.dense_rows import MappedRows
 from kernelite.backends.cpu.exact import ExactEngine, FewerDigits
+from kernelite.backends.cpu.fused_pairs import WinnersPairs
 from kernelite.backends.cpu.local import NearCenters
-from kernelite.backends.cpu.mapped import MappedRows
 from kernelite.backends.cpu.one_pass import Finish
 from kernelite.backends.cpu.outside import OutsideRows, damp_one, damped
 from kernelite.backends.cpu.passing import Passing
 from kernelite.backends.cpu.sums import PartRows
 from kernelite.backends.cpu.threads import map_blocks
-from kernelite.backends.cpu.winners import WinnersPairs
 from kernelite.data.rows.inputs import (
     FloatArray,
     Rows,

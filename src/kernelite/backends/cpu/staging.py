@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.approximation import FirstForms, FormStages, form_stages
 from kernelite.backends.cpu.exact import DoublePrecision, ExactEngine, FewerDigits
+from kernelite.backends.cpu.fused_pairs import WinnersPairs
 from kernelite.backends.cpu.fused_parts import PartsLayout
 from kernelite.backends.cpu.judging import judge_here
 from kernelite.backends.cpu.local import LocalEngine, NearCenters
 from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.sums import PartStages, sum_stages, together_stages
-from kernelite.backends.cpu.winners import WinnersPairs
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation

@@ -1,19 +1,21 @@
-"""Rows behind an affine map that is applied just as a form reads them.
+"""Sparse rows, and rows behind an affine map, made dense where an engine asks for them.
 
-A mapped block would travel to memory and back; so a folded scaler costs little. The arithmetic is
-that of `AffineMap`, or rounds once less.
+The map is applied just as a form reads the rows: a mapped block would travel to memory and back, so
+a folded scaler costs little. The arithmetic is that of `AffineMap`, or rounds once less.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from kernelite.backends.cpu.kernels.compiling import jit_available
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.support.records import dataclass
 
-__all__ = ["MappedRows"]
+__all__ = ["MappedRows", "as_dense"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,3 +51,16 @@ class MappedRows:
         from kernelite.backends.cpu.kernels.densify import map_rows
 
         return map_rows(self.input_map, rows)
+
+
+def as_dense(rows: Rows | MappedRows) -> FloatArray:
+    """Rows as a dense array, on all threads where kernels can be had."""
+    if isinstance(rows, MappedRows):
+        return rows[:]
+    if not is_sparse(rows):
+        return rows
+    if not jit_available():
+        return np.asarray(rows.toarray())
+    from kernelite.backends.cpu.kernels.densify import dense_rows
+
+    return dense_rows(rows)

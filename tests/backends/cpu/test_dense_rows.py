@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernelite.backends.cpu.dense_rows import MappedRows
 from kernelite.backends.cpu.forms import FormEngine
-from kernelite.backends.cpu.mapped import MappedRows
 from kernelite.machine.affine import AffineMap
 from kernelite.series.certificate import certify
 from kernelite.series.series import quadratic_form
