@@ -28,7 +28,7 @@ from numba.core.registry import cpu_target
 from kernelite.backends.cpu.kernels import objects, providers
 from kernelite.backends.cpu.kernels.build import ALWAYS, declare_all
 from kernelite.backends.cpu.kernels.compiling import KernelSource
-from kernelite.backends.cpu.kernels.entries import pool_text
+from kernelite.backends.cpu.kernels.pool import pool_text
 from kernelite.backends.cpu.kernels.providers import FAMILIES
 
 __all__ = []
@@ -151,7 +151,7 @@ def _wrong_shapes() -> None:
 
 
 # What every object is made by, besides the kernel's own sources.
-_MAKERS = ("compiling", "emitting", "entries", "objects", "tracing")
+_MAKERS = ("compiling", "emitting", "entries", "objects", "pool", "tracing")
 
 # Memory for arrays that kernels make. numba keeps a count of references, a function to call at the
 # end, a word for it, the address of the data and their size, and the allocator: 48 bytes. An array

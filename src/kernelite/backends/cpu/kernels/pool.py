@@ -19,9 +19,9 @@ from functools import cache
 from typing import Any
 
 from kernelite.backends.cpu.kernels import providers
-from kernelite.backends.cpu.kernels.objects import POOL, WORDS
+from kernelite.backends.cpu.kernels.objects import OBJECTS, POOL, SERVER, SHARE, TABLE, WORDS
 
-__all__ = ["ensure_helpers"]
+__all__ = ["ensure_helpers", "pool_text"]
 
 
 def ensure_helpers(count: int) -> int:
@@ -65,3 +65,175 @@ def _begin_anew() -> None:
 if sys.platform == "linux":
     _begin_anew()  # while this is imported, which one thread does: no call can be under way
     os.register_at_fork(after_in_child=_begin_anew)
+
+
+# In LLVM's instructions: what the threads run, `kernelite_serve`, and what shares work with them.
+
+WATCHED_NANOSECONDS = 50_000  # about what it takes to have a thread woken
+_MONOTONIC = 1  # the number of Linux's clock
+
+# A helper that takes one of the tickets runs the function. When the caller has done its part, it
+# takes back the tickets that are left, and waits for as many helpers as took one.
+#
+# To wake a thread takes as long as little work does. So a helper without work watches the tickets
+# for a while before it sleeps, and whoever calls again meanwhile finds it awake; the caller watches
+# for the last ones as long. Who is about to sleep is counted first and looks once more: a caller
+# takes a sleeper off that count before it posts, so that each post wakes one, and none is lost. A
+# helper that finds a ticket after all takes itself off; if a caller was faster, its post is there.
+# A signal may end a wait early.
+_POOL_TEXT = """
+@{table} = external global [{entries} x i64]
+
+define internal i64 @now(ptr %clock) {{
+start:
+  %time = alloca [2 x i64]
+  %told = call i32 %clock(i32 {monotonic}, ptr %time)
+  %seconds = load i64, ptr %time
+  %rest_at = getelementptr i64, ptr %time, i64 1
+  %rest = load i64, ptr %rest_at
+  %whole = mul i64 %seconds, 1000000000
+  %found = add i64 %whole, %rest
+  ret i64 %found
+}}
+
+define void @{server}() {{
+start:
+{known}
+  br label %look
+look:
+  %left = load atomic i64, ptr %tickets seq_cst, align 8
+  %any = icmp sgt i64 %left, 0
+  br i1 %any, label %take, label %idle
+take:
+  %fewer = sub i64 %left, 1
+  %tried = cmpxchg ptr %tickets, i64 %left, i64 %fewer seq_cst seq_cst
+  %taken = extractvalue {{ i64, i1 }} %tried, 1
+  br i1 %taken, label %run, label %look
+run:
+  %called = load ptr, ptr %function
+  %argument = load ptr, ptr %given
+  call void %called(ptr %argument)
+  %told = call i32 %post(ptr %done)
+  br label %look
+idle:
+  %watching = atomicrmw add ptr %watchers, i64 1 seq_cst
+  %begun = call i64 @now(ptr %clock)
+  br label %watch
+watch:
+  %seen = load atomic i64, ptr %tickets seq_cst, align 8
+  %some = icmp sgt i64 %seen, 0
+  br i1 %some, label %seen_some, label %older
+seen_some:
+  %found = atomicrmw sub ptr %watchers, i64 1 seq_cst
+  br label %look
+older:
+  %time = call i64 @now(ptr %clock)
+  %age = sub i64 %time, %begun
+  %tired = icmp sgt i64 %age, {watched}
+  br i1 %tired, label %drowsy, label %watch
+drowsy:
+  %sleeping = atomicrmw add ptr %sleepers, i64 1 seq_cst
+  %unwatched = atomicrmw sub ptr %watchers, i64 1 seq_cst
+  %last = load atomic i64, ptr %tickets seq_cst, align 8
+  %late = icmp sgt i64 %last, 0
+  br i1 %late, label %rise, label %sleep
+rise:
+  %asleep = load atomic i64, ptr %sleepers seq_cst, align 8
+  %counted = icmp sgt i64 %asleep, 0
+  br i1 %counted, label %leave, label %sleep
+leave:
+  %others = sub i64 %asleep, 1
+  %risen = cmpxchg ptr %sleepers, i64 %asleep, i64 %others seq_cst seq_cst
+  %up = extractvalue {{ i64, i1 }} %risen, 1
+  br i1 %up, label %look, label %rise
+sleep:
+  %failed = call i32 %wait(ptr %work)
+  %woken = icmp eq i32 %failed, 0
+  br i1 %woken, label %look, label %sleep
+}}
+
+define {linkage} void @{share}(ptr %called, ptr %argument, i64 %helpers, i64 %most_woken) {{
+start:
+{known}
+  %tried = cmpxchg ptr %busy, i64 0, i64 1 seq_cst seq_cst
+  %free = extractvalue {{ i64, i1 }} %tried, 1
+  br i1 %free, label %together, label %alone
+alone:
+  call void %called(ptr %argument)
+  ret void
+together:
+  store ptr %called, ptr %function
+  store ptr %argument, ptr %given
+  store atomic i64 %helpers, ptr %tickets seq_cst, align 8
+  %awake = load atomic i64, ptr %watchers seq_cst, align 8
+  %lacking = sub i64 %helpers, %awake
+  %less = icmp slt i64 %lacking, %most_woken
+  %wanted = select i1 %less, i64 %lacking, i64 %most_woken
+  br label %more
+more:
+  %i = phi i64 [ 0, %together ], [ %i, %claim ], [ %next, %wake ]
+  %enough = icmp sge i64 %i, %wanted
+  br i1 %enough, label %work_on, label %whom
+whom:
+  %asleep = load atomic i64, ptr %sleepers seq_cst, align 8
+  %some = icmp sgt i64 %asleep, 0
+  br i1 %some, label %claim, label %work_on
+claim:
+  %others = sub i64 %asleep, 1
+  %asked = cmpxchg ptr %sleepers, i64 %asleep, i64 %others seq_cst seq_cst
+  %claimed = extractvalue {{ i64, i1 }} %asked, 1
+  br i1 %claimed, label %wake, label %more
+wake:
+  %told = call i32 %post(ptr %work)
+  %next = add i64 %i, 1
+  br label %more
+work_on:
+  call void %called(ptr %argument)
+  %left = atomicrmw xchg ptr %tickets, i64 0 seq_cst
+  %begun = sub i64 %helpers, %left
+  %none = icmp sle i64 %begun, 0
+  br i1 %none, label %free_again, label %others_work
+others_work:
+  %since = call i64 @now(ptr %clock)
+  br label %expect
+expect:
+  %missing = phi i64
+    [ %begun, %others_work ], [ %missing, %younger ], [ %missing, %listen ], [ %fewer, %ended ]
+  %all = icmp sle i64 %missing, 0
+  br i1 %all, label %free_again, label %watch
+watch:
+  %absent = call i32 %trywait(ptr %done)
+  %there = icmp eq i32 %absent, 0
+  br i1 %there, label %ended, label %younger
+younger:
+  %time = call i64 @now(ptr %clock)
+  %age = sub i64 %time, %since
+  %tired = icmp sgt i64 %age, {watched}
+  br i1 %tired, label %listen, label %expect
+listen:
+  %failed = call i32 %wait(ptr %done)
+  %good = icmp eq i32 %failed, 0
+  br i1 %good, label %ended, label %expect
+ended:
+  %fewer = sub i64 %missing, 1
+  br label %expect
+free_again:
+  store atomic i64 0, ptr %busy seq_cst, align 8
+  ret void
+}}
+"""
+_FUNCTIONS = {"wait": "sem_wait", "trywait": "sem_trywait", "post": "sem_post"}
+_FUNCTIONS |= {"pool": "pool", "clock": "clock_gettime"}  # as the text calls what the table holds
+
+
+def pool_text(linkage: str = "") -> str:
+    """LLVM's text of the pool."""
+    table = f"[{len(OBJECTS)} x i64], ptr @{TABLE}, i64 0, i64"
+    known = [
+        f"  %{name} = load ptr, ptr getelementptr ({table} {OBJECTS.index(of)})"
+        for name, of in _FUNCTIONS.items()
+    ]
+    known += [f"  %{name} = getelementptr i64, ptr %pool, i64 {at}" for name, at in WORDS.items()]
+    names = {"table": TABLE, "entries": len(OBJECTS), "server": SERVER, "share": SHARE}
+    names |= {"monotonic": _MONOTONIC, "watched": WATCHED_NANOSECONDS}
+    return _POOL_TEXT.format(linkage=linkage, known="\n".join(known), **names)

@@ -29,9 +29,9 @@ from kernelite.backends.cpu.kernels.entries import (
     InsideEntry,
     SharedEntry,
     numba_type,
-    pool_text,
 )
 from kernelite.backends.cpu.kernels.objects import SERVER, SHARE, TABLE, object_table
+from kernelite.backends.cpu.kernels.pool import pool_text
 
 __all__ = [
     "compiled_now",
