@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.backends.cpu.coupling import chances_of_pairs, couple_rows
+from kernelite.backends.cpu.heads import chances_of_pairs, couple_rows
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, LinearHead
 from kernelite.machine.heads.base import Head

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.judging import decisions_of
+from kernelite.backends.cpu.heads import chances_of_pairs, couple_rows, decisions_of
 from kernelite.backends.cpu.one_pass import Finish, labels_of
 from kernelite.backends.cpu.runner import Runner
 from kernelite.data.rows.inputs import FloatArray
@@ -257,8 +257,6 @@ class ModelFields:
     @cached_property
     def _of_probabilities(self) -> Head:
         """The head, with the compiled loop where it couples pairs of classes."""
-        from kernelite.backends.cpu.coupling import chances_of_pairs, couple_rows
-
         return self.head.coupled_by(couple_rows, chances_of_pairs)
 
     @cached_property

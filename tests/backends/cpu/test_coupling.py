@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kernelite.backends.cpu import coupling
-from kernelite.backends.cpu.coupling import chances_of_pairs, couple_rows
+from kernelite.backends.cpu import heads
+from kernelite.backends.cpu.heads import chances_of_pairs, couple_rows
 from kernelite.machine.heads.coupling import LIMITS, couple, pair_probabilities
 
 
@@ -44,7 +44,7 @@ def test_rows_that_are_not_side_by_side() -> None:
 
 
 def test_without_kernels_the_definition_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coupling, "jit_available", lambda: False)
+    monkeypatch.setattr(heads, "jit_available", lambda: False)
     first = np.array([[0.9, 0.8, 0.5]])
     np.testing.assert_array_equal(couple_rows(first, 3)[0], couple(first, 3, None)[0])
 
@@ -64,7 +64,7 @@ def test_chances_of_pairs_are_those_of_the_definition(monkeypatch: pytest.Monkey
         known = np.isfinite(twin)
         np.testing.assert_array_equal(known, np.isfinite(found))
         assert (np.abs(found - twin)[known] <= room[known]).all()
-    monkeypatch.setattr(coupling, "jit_available", lambda: False)
+    monkeypatch.setattr(heads, "jit_available", lambda: False)
     np.testing.assert_array_equal(
         chances_of_pairs(scores[20:], a, b), pair_probabilities(scores[20:], a, b)
     )

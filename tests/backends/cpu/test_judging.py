@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import kernelite as kl
-from kernelite.backends.cpu import judging
+from kernelite.backends.cpu import heads
 from kernelite.backends.cpu.exact import ExactEngine
-from kernelite.backends.cpu.judging import decisions_of, judge
+from kernelite.backends.cpu.heads import decisions_of, judge
 from kernelite.backends.cpu.kernels.providers import jit_available
 from kernelite.backends.cpu.one_pass import labels_of
 from kernelite.backends.cpu.outside import Damped, OutsideRows
@@ -119,13 +119,13 @@ def test_the_lock_is_kept_for_few_numbers(k: int, monkeypatch: pytest.MonkeyPatc
     """Votes of twenty classes held it for half a millisecond a block, which others waited for."""
     K = round((1 + (1 + 8 * k) ** 0.5) / 2)
     asked, head = [], ClassifierHead(np.arange(K), shape="ovr")
-    own, scores = judging.share_rows, np.ones((100, k))
+    own, scores = heads.share_rows, np.ones((100, k))
 
     def counted(kernel: object, m: int, least: int, *given: object) -> None:
         asked.append(least)
         own(kernel, m, least, *given)
 
-    monkeypatch.setattr(judging, "share_rows", counted)
+    monkeypatch.setattr(heads, "share_rows", counted)
     decisions_of(head)(scores)
     judge(Within(np.array([0.2])), Bounded(scores, 0.1 * scores), np.inf)
     assert len(asked) == 2

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelite.backends.cpu.judging import judge
+from kernelite.backends.cpu.heads import judge
 from kernelite.machine.heads import ClassifierHead, ConstantHead, Head, RegressorHead
 from kernelite.machine.heads.base import ANSWERS
 from kernelite.program.bounded import Bounded

@@ -14,7 +14,7 @@ from kernelite.backends.cpu.approximation import FirstForms, FormStages, form_st
 from kernelite.backends.cpu.exact import DoublePrecision, ExactEngine, FewerDigits
 from kernelite.backends.cpu.fused_pairs import WinnersPairs
 from kernelite.backends.cpu.fused_parts import PartsLayout
-from kernelite.backends.cpu.judging import judge_here
+from kernelite.backends.cpu.heads import judge_here
 from kernelite.backends.cpu.local import LocalEngine, NearCenters
 from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.sums import PartStages, sum_stages, together_stages

@@ -1,7 +1,7 @@
-"""Which rows are settled, and decision values from votes, in one pass of a kernel each.
+"""What is asked of scores, by compiled loops: which rows are settled, votes, coupled probabilities.
 
-In: a criterion and what a stage found. NumPy's own way, `program.cascade.judged`, takes several
-passes on one thread, and lets go of the interpreter's lock in each.
+The definitions serve where kernels cannot be had: `machine.heads`, and `program.cascade.judged`,
+which takes several passes on one thread and lets go of the interpreter's lock in each.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from kernelite.backends.cpu.one_pass import Finish
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads import Head
+from kernelite.machine.heads.coupling import couple, most_rounds, pair_probabilities, rounding
 from kernelite.machine.pairs import n_classes
 from kernelite.program.bounded import Bounded, Factored, Settled, spelled_out
 from kernelite.program.cascade import Judge, holds, judged
 from kernelite.program.criteria import Criterion, Rule, Within
 
-__all__ = ["decisions_of", "judge", "judge_here"]
+__all__ = ["chances_of_pairs", "couple_rows", "decisions_of", "judge", "judge_here"]
 
 VOTE_WORK = 3  # times as long as a bound is compared takes a pair's vote
+LEAST_COUPLED_ROWS = 256  # that are worth a thread
+PAIRS_PER_THREAD = 1 << 14  # some twenty microseconds
 _NO_BOUNDS, _NO_SQUARES = np.empty((0, 1)), np.empty(0)
 
 
@@ -39,6 +42,48 @@ def _votes(scores: FloatArray) -> FloatArray:
     out = np.empty((m, K))
     share_rows(vote_rows, m, rows_per_thread(VOTE_WORK * k), np.ascontiguousarray(scores), out)
     return out
+
+
+def chances_of_pairs(scores: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    """As `pair_probabilities`.
+
+    Examples
+    --------
+    >>> chances_of_pairs(np.array([[0.0, 1.0]]), np.array([-1.0, 2.0]), np.zeros(2)).round(2)
+    array([[0.5 , 0.12]])
+    """
+    from kernelite.backends.cpu.kernels.coupling import pair_chances
+
+    if not (jit_available() and isinstance(scores, np.ndarray)):
+        return pair_probabilities(scores, a, b)
+    first, least = np.empty(scores.shape), max(1, PAIRS_PER_THREAD // len(a))
+    share_rows(pair_chances, len(scores), least, np.ascontiguousarray(scores), a, b, first)
+    return first
+
+
+def couple_rows(
+    first: FloatArray, n_classes: int, moved: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray | None]:
+    """As `couple`.
+
+    Examples
+    --------
+    >>> couple_rows(np.array([[0.9, 0.8, 0.5]]), 3)[0].round(2)
+    array([[0.74, 0.1 , 0.16]])
+    """
+    from kernelite.backends.cpu.kernels.coupling import coupled
+
+    if n_classes == 1 or not jit_available():
+        return couple(first, n_classes, moved)
+    m, k = len(first), first.shape[1]
+    out = np.empty((m, n_classes))
+    errors = np.empty((0 if moved is None else m, n_classes))
+    given = np.empty((0, k)) if moved is None else np.ascontiguousarray(moved)
+    share_rows(
+        *(coupled, m, LEAST_COUPLED_ROWS, np.ascontiguousarray(first), given),
+        *(most_rounds(n_classes), rounding(n_classes), out, errors),
+    )
+    return out, None if moved is None else errors
 
 
 def judge_here() -> Judge:
