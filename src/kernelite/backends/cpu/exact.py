@@ -17,10 +17,9 @@ from kernelite.backends.cpu.dense_rows import MappedRows, as_dense
 from kernelite.backends.cpu.exact_dense import WIDEST_PANEL_FEATURES, DenseExact, SparseExact
 from kernelite.backends.cpu.exact_packed import LinearExact, PackedExact, SinglePacked, laid_out
 from kernelite.backends.cpu.fused_pairs import FusedPairs
-from kernelite.backends.cpu.fused_several import SeveralTangents
 from kernelite.backends.cpu.fused_sigmoid import sigmoid_sums
 from kernelite.backends.cpu.fused_sums import FusedValues, PanelSums, in_precision, rbf_sums
-from kernelite.backends.cpu.fused_tangents import tangent_sums
+from kernelite.backends.cpu.fused_tangents import SeveralTangents, tangent_sums
 from kernelite.backends.cpu.one_pass import SignLabels, SumsPass
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AffineMap

@@ -11,34 +11,51 @@ D is as `panels` has it, for products alone; `relative` holds the polynomial, it
 single precision, b_i, and the sums. Where no polynomial reaches, powers of two err by 6 + 2 |t|
 units, which is of h + 1 + |t|; with the differences and all sums that is less than 5 (6 + |t|)
 units of H + B + M. All else is computed in doubles, and errs by units of them.
+
+Several outputs (`kernels.tangent_values`) share the t_i. With b_ij = a_ij exp(-gamma |s_i|^2),
+
+    f_j(z) = b_j + exp(-gamma |u|^2) (sum_i b_ij + v_j.u + sum_i b_ij h(t_i))
+
+Of each output, H = sum_i |b_ij| h(t_i), M = sum_i |b_ij t_i| and B = sum_i |b_ij|, and the error
+is bounded as above.
+
+One more column of sums serves the bounds of all: with w_i = max_j |b_ij| / c_j,
+
+    H <= c_j sum_i w_i h(t_i),      M <= sqrt(B H / q(-T)),
+
+since h(t) = t^2 q(t) and q grows, so that t^2 <= h(t) / q(-T) for all |t| <= T (Cauchy-Schwarz).
+T is 3.5, or the largest |t| that the kernel met, if that is larger: h of such t comes from powers
+of two, whose error is one of h + 1 + |t| < 2.8 h there, and 1 / q(-T) <= T^2 / (T - 1). One-vs-one
+centers stand class by class, with the columns of their own K - 1 pairs and a w of their own; an
+output is the sum of two classes' columns.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_rounding import ExactRounding
-from kernelite.backends.cpu.fused_sums import MOST_PANEL_NUMBERS, Call, PanelSums
-from kernelite.backends.cpu.panels import BLOCK_PANELS, LOG2_E, Layout, Panels
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.backends.cpu.fused_sums import (
+    LEAST_SUM_WORK,
+    MOST_NORM,
+    MOST_PANEL_NUMBERS,
+    Call,
+    PanelSums,
+)
+from kernelite.backends.cpu.panels import BLOCK_PANELS, LOG2_E, Layout, Panels, aligned
+from kernelite.backends.cpu.threads import share_rows
+from kernelite.data.rows.inputs import FLOAT64, FloatArray
+from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
+from kernelite.program.criteria import Criterion
 from kernelite.series.rounding import SAFETY, SINGLE_UNIT, UNIT
+from kernelite.support.records import dataclass
 
-__all__ = [
-    "FAR_UNITS",
-    "HORNER_UNITS",
-    "LEAST_SINGLE",
-    "LOST_FAR",
-    "LOST_TANGENT_TERMS",
-    "MOST_WEIGHT",
-    "POLYNOMIAL_ERRORS",
-    "doubles_units",
-    "tangent_sums",
-    "tangent_terms",
-]
+__all__ = ["HORNER_UNITS", "POLYNOMIAL_ERRORS", "SeveralTangents", "tangent_sums"]
 
 # Of the polynomials for q: what they err by, and what Horner's steps add to that in units of single
 # precision: sum_k (k + 2) |c_k| T^k / q(-T), at most (exp(T) - 1) / T / q(-T).
@@ -129,3 +146,172 @@ def tangent_terms(layout: Layout, blocks: list[NDArray[np.intp]], sizes: FloatAr
         )
     # The terms' own roundings, and |t| as it is computed.
     return terms * (1.0 + 1e-3)
+
+
+# Several outputs.
+
+SUMMED_UNITS = 22.0  # of |b_ij|, two products, sixteen sums of a lane and one of two halves
+SHALLOW = 1.0 / 0.2065  # 1 / q(-3.5), rounded up
+BEYOND = 2.8  # (h + 1 + |t|) / h beyond |t| = 3.5, rounded up: it is largest at -3.5
+LEAST_SEVERAL_ROWS = 24  # that a thread takes at once
+SHOWN_CENTERS = 32  # which show whether bounds are good enough for rows like them
+WORTHWHILE = 0.5  # the share of them from which that is so
+MOST_CRITERIA = 16  # of which that is kept
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralTangents:
+    """An expansion of several outputs laid out in panels: `run` gives scores and bounds of rows.
+
+    Parameters
+    ----------
+    panels : Panels
+    fixed : tuple
+        What the kernel takes between rows and scores.
+    shown : ndarray of shape (few, d)
+        Some centers, as rows like those to come.
+    n_outputs : int
+        k.
+    helpful : dict
+        By criterion, whether bounds of the centers that are shown are good enough.
+    """
+
+    panels: Panels
+    fixed: tuple[Any, ...]
+    shown: FloatArray
+    n_outputs: int
+    helpful: dict[Criterion, bool]
+
+    most_error = math.inf
+
+    @classmethod
+    def prepare(cls, rounding: ExactRounding, layout: Layout) -> SeveralTangents | None:
+        """Lay the centers out; None where |t| of rows like them is out of reach."""
+        from kernelite.backends.cpu.kernels.exp2 import SINGLE
+        from kernelite.backends.cpu.kernels.tangent_values import LANES_OF_SUMS, TILE_PANELS
+        from kernelite.backends.cpu.kernels.tangents import REACHES
+
+        expansion, gamma, squares = rounding.expansion, layout.gamma, layout.squares
+        (n, k), d = expansion.coefficients.shape, len(layout.point)
+        if not n or layout.shifted.size > MOST_PANEL_NUMBERS or not rounding.in_range:
+            return None
+        if not 2.0 * gamma * float(np.median(squares)) <= REACHES[1]:  # of rows like the centers
+            return None
+        weights = expansion.coefficients * np.exp(-gamma * squares)[:, None]
+        sizes, reach = np.abs(weights), 2.0 * gamma * math.sqrt(float(squares.max()))
+        if not 0.0 < float(sizes.max()) <= MOST_WEIGHT or not reach <= MOST_NORM:
+            return None
+        own = _WeightColumns.of(expansion.coefficients)
+        order = np.concatenate(own.groups)
+        natural = replace(layout, gamma=gamma / LOG2_E)  # exponents of e, not of two
+        panels = Panels.lay_out(natural, SINGLE, own.groups, np.zeros(n))
+        panels = replace(panels, layout=layout)
+        # Where padded centers are, and which panels a tile has: none of two groups.
+        counts = np.array([-(-len(group) // SINGLE.panel) for group in own.groups])
+        ends = np.cumsum(counts)
+        steps = [np.arange(end - count, end, TILE_PANELS) for end, count in zip(ends, counts)]
+        first = np.concatenate([c * own.wide + 0 * each for c, each in enumerate(steps)])
+        scale = np.ones(k) if own.owned else _scales(sizes)
+        table = np.zeros((own.wide, int(ends[-1]) * SINGLE.panel), np.float32)
+        for group, columns, end, count in zip(own.groups, own.columns, ends, counts):
+            start = int(end - count) * SINGLE.panel
+            at = slice(start, start + len(group))
+            table[:-1, at] = weights[group][:, columns].T
+            shared = (sizes[group][:, columns] / scale[columns]).max(axis=1)
+            table[-1, at] = shared * (1.0 + 1e-6)  # rounded up
+        linear = np.zeros((d, -(-k // LANES_OF_SUMS) * LANES_OF_SUMS))
+        linear[layout.order, :k] = 2.0 * gamma * (layout.shifted.T @ weights)
+        total = sizes.sum(axis=0) * (1.0 + 1e-9)
+        terms = tangent_terms(layout, [order], sizes.max(axis=1))[0]
+        smallest = float(sizes[sizes > 0.0].min())
+        lost = LOST_TANGENT_TERMS if smallest >= LEAST_SINGLE else LOST_FAR
+        constant = rounding.constant + lost * n + LOST_TANGENT_TERMS * total
+        outputs = weights.sum(axis=0), expansion.intercept, constant, scale * (1.0 + 1e-9), total
+        near, mid = (
+            error + (steps + SUMMED_UNITS) * SINGLE_UNIT
+            for error, steps in zip(POLYNOMIAL_ERRORS, HORNER_UNITS)
+        )
+        fixed = (
+            *(layout.point, layout.order, layout.gamma, panels.lines, aligned(table)),
+            *(np.append(np.concatenate(steps), ends[-1]).astype(np.int64), first.astype(np.int64)),
+            *(float(terms[2]), linear, own.sides.reshape(-1), np.stack(outputs).view(FLOAT64)),
+            np.array(
+                [
+                    *(terms[0], terms[1], terms[4], near, mid, BEYOND * FAR_UNITS * SINGLE_UNIT),
+                    *(doubles_units(layout, n), terms[2], SHALLOW, SAFETY),
+                ]
+            ),
+        )
+        shown = expansion.dense_centers()[:: max(1, n // SHOWN_CENTERS)][:SHOWN_CENTERS]
+        return cls(panels, fixed, np.ascontiguousarray(shown).view(FLOAT64), k, {})
+
+    def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Scores and bounds, each of shape (m, k)."""
+        from kernelite.backends.cpu.kernels.tangent_values import several_tangents
+
+        m, numbers = len(rows), self.panels.layout.shifted.size + self.fixed[4].size
+        scores, bounds = np.empty((m, self.n_outputs)), np.empty((m, self.n_outputs))
+        least = max(LEAST_SEVERAL_ROWS, int(LEAST_SUM_WORK / numbers))
+        rows = np.ascontiguousarray(rows)
+        share_rows(several_tangents, m, least, rows, *self.fixed, scores, bounds)
+        return scores, bounds
+
+    def helps(self, criterion: Criterion) -> bool:
+        """Whether bounds are good enough for most rows like the centers."""
+        try:
+            return self.helpful[criterion]
+        except KeyError:
+            if len(self.helpful) >= MOST_CRITERIA:  # some are made anew for each call
+                self.helpful.clear()
+            good = float(criterion(*self.run(self.shown)).mean()) >= WORTHWHILE
+            self.helpful[criterion] = good
+            return good
+
+
+@dataclass(frozen=True, eq=False)
+class _WeightColumns:
+    """Which coefficients centers have, and where the sums of each output are.
+
+    Parameters
+    ----------
+    groups : list of ndarrays
+        Centers that have the same columns.
+    columns : list of ndarrays
+        These columns.
+    owned : bool
+        Whether groups are classes.
+    wide : int
+        Columns of a group, with the one that bounds need.
+    sides : ndarray of shape (4, k)
+        Columns of sums: an output's own, twice, and those of its bound; for none, the one that
+        comes after all.
+    """
+
+    groups: list[NDArray[np.intp]]
+    columns: list[NDArray[np.intp]]
+    owned: bool
+    wide: int
+    sides: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, coefficients: FloatArray) -> _WeightColumns:
+        """Class by class where columns are pairs of classes; else all together."""
+        n, k = coefficients.shape
+        owner = classes_of_centers(coefficients)
+        if owner is None:
+            nothing = np.full(k, k + 1)
+            sides = np.stack([np.arange(k), nothing, np.full(k, k), nothing])
+            return cls([np.arange(n)], [np.arange(k)], False, k + 1, sides.astype(np.int64))
+        K = n_classes(k) or 1
+        groups = [np.flatnonzero(owner == c) for c in range(K)]
+        columns = [columns_of_class(K, c) for c in range(K)]
+        sums, classes = sides_of_pairs(K), np.stack(np.triu_indices(K, 1))
+        sums = sums // (K - 1) * K + sums % (K - 1)
+        sides = np.concatenate([sums, classes * K + K - 1])
+        return cls(groups, columns, True, K, sides.astype(np.int64))
+
+
+def _scales(sizes: FloatArray) -> FloatArray:
+    """c_j: what each output's |b_ij| add up to, or 1 where that is nothing."""
+    total = sizes.sum(axis=0)
+    return np.where(total > 0.0, total, 1.0)

@@ -6,7 +6,7 @@ steps: h(t_i) of all pairs, then its products with the centers' columns of b,
     sums_j += sum_{i in tile} b_ij h(t_i)
 
 Centers lie in the lanes, so that so many outputs take so many products, whatever a vector holds.
-`fused_several` says what the columns are, and has the bounds.
+`fused_tangents` says what the columns are, and has the bounds.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def _add_linear(rows: Any, point: Any, linear: Any, outputs: Any, u: Any, dots: 
 def _finish(
     rows: Any, point: Any, gamma: float, sums: Any, norms: Any, fixed: Any, first: int, out: Any
 ) -> None:
-    """Scores and bounds of a tile, whose first row is row `first` of `out`: see `fused_several`.
+    """Scores and bounds of a tile, whose first row is row `first` of `out`: see `fused_tangents`.
 
     sums (rows, lanes of all columns). norms (rows, 4): |u|^2, the chain of the row's entries, the
     reach that chose its polynomial, and the largest |t|.
