@@ -2,9 +2,9 @@
 
 Length scales per feature (ARD) and the scalers of a pipeline are folded into a model this way; a
 chain of them is one map, joined in exact arithmetic. The model that is served is the composition in
-real arithmetic, z' = (z - t) s. Of it are stored the double `shift` nearest to t, the double `low`
-nearest to t - shift, and the double `scale` nearest to s. Computed as written, each entry of z' is
-off by a relative 5u at most, however far from zero the data sit:
+real arithmetic, z' = (z - t) s. Three doubles per feature are stored: `shift` is the nearest one to
+t, `low` to t - shift, and `scale` to s. Computed as written, each entry of z' is off by a relative
+5u at most, however far from zero the data sit:
 
 - no double is nearer to t than `shift`, so |t - shift| <= |z - t| for every row z: the rounding of
   `low`, at most u |t - shift|, is at most u of z - t;

@@ -1,7 +1,7 @@
-"""Coefficients of one-vs-one machines: K (K - 1) / 2 columns, of which a center has K - 1.
+"""Coefficients of one-vs-one machines: a column for each pair of the K classes.
 
-A center of class c has coefficients for c's pairs only, so its class is read off the zeros. Pairs
-are in the order (0,1), (0,2), ..., (K-2,K-1).
+A center of class c has coefficients only for the K - 1 pairs of c, so its class is read off the
+zeros. Pairs are in the order (0,1), (0,2), ..., (K-2,K-1).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What candidates cost per row: operations that are counted (`Work`), times ten rates of a core.
 
 `RATES` are nanoseconds, measured once on a core with AVX-512 and kept, so that estimates are the
-same everywhere; `python -m benchmarks.rates` measures them again. Candidates are compared by them,
-so that their ratios matter most. How many rows the exact engine sums twice, because single
-precision leaves them open, is not counted but seen on some rows (`Reached`). An `Option` is an
-approximation with its cost.
+same everywhere; `python -m benchmarks.rates` measures them again. Candidates are compared with each
+other, so only the ratios of the rates matter. How many rows the exact engine sums twice, because
+single precision leaves them open, is not counted but seen on some rows (`Reached`). An `Option` is
+an approximation with its cost.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Finalists timed on rows of the sample, instead of trusting the cost table.
 
-By default only where estimates are close: they were measured on one machine, and within a factor
-of two another one may order them differently. plan="measure" always times them. It is the time of
-one thread on its core that counts, so that other work on the machine changes no plan.
+By default this is done only where estimates are close. The rates behind them were measured on one
+machine, and another one may order candidates differently if they are within a factor of two.
+plan="measure" always times them. What counts is the time that one thread spends on its core, so
+that other work on the machine changes no plan.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 In: an expansion, a sample, and what settles a row. Out: an approximation (or None: exact) and the
 `Plan` that explains it; `local_candidate` gives the settings of sums over near centers. Costs come
-from operation counts; `measure` times those that are close. First come the sentences that say why
-a plan is the exact engine.
+from operation counts; `measure` times those that are close. The file begins with the sentences that
+say why a plan is the exact engine.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Whether a proof has any hope, asked before an expensive certificate is computed.
 
-rho is at least |f - f^| / sqrt(P) of any row, so the largest of these on a few rows of the sample
-is a lower bound of it. With that instead of rho, and the cubic tier's smaller P, bounds are better
-than true ones can be: rows that stay open even so will stay open. Of many centers, some of them
-then estimate rho, and so whether a proof may win. This only decides what is tried.
+For every row, rho is at least |f - f^| / sqrt(P), so a few rows of the sample give a lower bound of
+rho. Bounds that are computed from it, with the cubic tier's smaller P, are tighter than true ones
+can be: a row that they leave open stays open. If there are many centers, some of them also estimate
+rho, which shows whether a proof may win. All this only decides what is tried.
 """
 
 from __future__ import annotations

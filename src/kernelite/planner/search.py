@@ -1,8 +1,8 @@
 """The candidates of a certified plan: built, run on a sample of rows, costed.
 
 In: an expansion, a sample, and what settles a row. Out: `Option`s. What cannot become the cheapest
-is not built: an option costs at least its first tier and the second one for the rows left open.
-Second tiers of the third order come first: their tensors have d^3 entries.
+is not built: an option costs at least its first tier, and its second one for the rows left open.
+The file begins with second tiers of the third order, whose tensors have d^3 entries.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The floating-point model, and the terms that put rounding inside the proof.
 
-The exact model is the user's estimator in real arithmetic on its own stored doubles; f is that
-where nothing was folded when it was read, and near to it by `folding` otherwise. With u = 2^-53,
-to first order:
+The exact model is the user's estimator, computed in real arithmetic from its stored doubles. If
+nothing was folded into other numbers when it was read, f is that model; otherwise `folding` bounds
+how far f is from it. With u = 2^-53, to first order:
 
 - a sum or dot product of length l, in any order and with or without fused multiply-adds, errs by at
   most l u (sum of |terms|); `SAFETY` covers the higher orders (l u < 1e-6 for every l here);

@@ -1,9 +1,9 @@
 """The exact engine: f on all cores, with a bound on its own rounding, as stages of a cascade.
 
-Sparse rows meet sparse centers entry by entry where that is cheaper; all else goes by dense tiles.
-Labels, and values of large models, are first summed in single precision, whose bound settles most;
-values that it does not settle, in doubles with quick exponentials. So are labels where exponents by
-products lose digits, before all that is left goes by differences.
+Sparse rows meet sparse centers entry by entry where that is cheaper; all others are summed in dense
+tiles. Labels, and values of large models, are first summed in single precision, whose bound settles
+most rows. Values that it leaves open are summed in doubles with quick exponentials. So are labels
+of models whose exponents lose digits as products, before the rest is summed by differences.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""How far the exact engine's sums may be from f: in |u|^2 of a row, out bounds of shape (m, k).
+"""Bounds on how far the exact engine's sums are from f.
 
-With R = max |x_i - p|, u = z - p, and p = 0 where rows are not shifted:
+In: |u|^2 of each row. Out: bounds of shape (m, k). With R = max |x_i - p|, u = z - p, and p = 0
+where rows are not shifted:
 
     |computed f - f| <= u ((3 L + 24) gamma (R^2 + |u|^2) + lengths) sum_i |A_i| K_i + 2u(|b| + |f|)
 

@@ -1,9 +1,8 @@
 """Runs a cascade over many rows, block by block: memory is bounded whatever their number.
 
-Of one output, and of labels from pairs, a block is large, and the engines share it out: all that is
-left for one thread is a few kernels' calls. Votes and values of several outputs take longer than
-that: there threads take whole blocks through the whole cascade, from the check of the rows to the
-answers.
+For one output, and for labels from pairs, blocks are large, and the engines share each block's rows
+among threads. For votes and values of several outputs, each thread takes a block through the whole
+cascade instead, from the check of the rows to the answers, since more is done with each block.
 """
 
 from __future__ import annotations

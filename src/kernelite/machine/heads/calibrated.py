@@ -1,4 +1,4 @@
-"""CalibratedClassifierCV: calibrations of a decision value, and several machines' averaged."""
+"""CalibratedClassifierCV: probabilities from decision values, averaged over several machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that lie between two ends: what follows for answers that compare them.
+"""Values of which only two ends are known, and what that proves about answers that compare them.
 
 In: ends (low, high), each of shape (m, K), and none of them rounded inwards. Out: which rows have
 the same largest value wherever each lies, and by how much it leads.

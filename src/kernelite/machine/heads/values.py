@@ -1,4 +1,4 @@
-"""Values: regression, transforms, densities; each within a tolerance, none with a label to decide.
+"""Heads without labels: regression, transforms and densities, each answered within a tolerance.
 
     RegressorHead, TransformHead   the scores themselves
     DensityHead                    log(sum_i w_i exp(-gamma |x_i - z|^2)) + log_scale
