@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelite.backends.cpu.dense_rows import MappedRows, as_dense
 from kernelite.backends.cpu.exact_dense import WIDEST_PANEL_FEATURES, DenseExact, SparseExact
-from kernelite.backends.cpu.exact_packed import LinearExact, PackedExact, SinglePacked, laid_out
+from kernelite.backends.cpu.exact_packed import LinearExact, PackedExact, SinglePacked
 from kernelite.backends.cpu.fused_pairs import FusedPairs
 from kernelite.backends.cpu.fused_sigmoid import sigmoid_sums
 from kernelite.backends.cpu.fused_sums import FusedValues, PanelSums, in_precision, rbf_sums
@@ -27,6 +27,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import EXACT, EXACT_QUICK, EXACT_SINGLE, Bounded, spelled_out
 from kernelite.program.cascade import Block, holds
 from kernelite.program.criteria import Criterion
+from kernelite.series.packed import packed_degree
 from kernelite.support.records import dataclass
 
 __all__ = [
@@ -77,8 +78,13 @@ class ExactEngine:
 
     @cached_property
     def dense(self) -> DenseExact | LinearExact | PackedExact:
-        """For dense rows."""
-        return laid_out(self.expansion, mapped=self.mapped)
+        """For dense rows: without centers, where that is possible."""
+        expansion, mapped = self.expansion, self.mapped
+        degree = None if expansion.has_series else packed_degree(expansion)
+        if degree == 1:
+            return LinearExact.prepare(expansion, mapped=mapped)
+        packed = None if degree is None else PackedExact.prepare(expansion, mapped=mapped)
+        return packed or DenseExact.prepare(expansion, mapped=mapped)
 
     @cached_property
     def sparse(self) -> SparseExact | None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.exact_rounding import PointwiseRounding
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import for_each_chunk, share_rows, thread_count
@@ -24,20 +23,14 @@ from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.machine.kernels import CosineKernel, PolynomialKernel
 from kernelite.series.cubic import cubic_values
-from kernelite.series.packed import (
-    linear_map,
-    packed_degree,
-    packed_places,
-    packed_tensor,
-    pair_places,
-)
+from kernelite.series.packed import linear_map, packed_places, packed_tensor, pair_places
 from kernelite.series.rounding import LOST_TERMS, SAFETY, SINGLE_UNIT, UNIT, intercept_error
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
     from kernelite.backends.cpu.kernels.packed import PackedCubic
 
-__all__ = ["LinearExact", "PackedExact", "SinglePacked", "laid_out"]
+__all__ = ["LinearExact", "PackedExact", "SinglePacked"]
 
 ROWS_PER_PRODUCT = 1 << 14  # one thread takes so many
 NUMBERS_PER_THREAD = 1 << 19  # fewer numbers of rows are not worth a thread
@@ -45,20 +38,6 @@ LEAST_TENSOR_TERM = 1e-250  # that the largest terms of a tensor must be above
 FARTHEST_PACKED_ROW = 1e70  # of a row whose fourth power is no overflow
 LARGEST_PACKED_NORM = 1e9  # of a row in single precision: cubes are no overflow
 PAIR_NUMBERS_PER_TILE = 1 << 17  # products w_a w_b held at once: a megabyte
-
-
-def laid_out(
-    expansion: KernelExpansion, *, mapped: bool = False
-) -> LinearExact | PackedExact | DenseExact:
-    """What serves dense rows of an expansion: without centers, where that is possible."""
-    degree = None if expansion.has_series else packed_degree(expansion)
-    if degree == 1:
-        return LinearExact.prepare(expansion, mapped=mapped)
-    if degree is not None:
-        packed = PackedExact.prepare(expansion, mapped=mapped)
-        if packed is not None:
-            return packed
-    return DenseExact.prepare(expansion, mapped=mapped)
 
 
 @dataclass(frozen=True, eq=False)

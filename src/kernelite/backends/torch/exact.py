@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.exact_dense import DenseExact
-from kernelite.backends.cpu.exact_packed import LinearExact, laid_out
+from kernelite.backends.cpu.exact_packed import LinearExact
 from kernelite.backends.cpu.exact_rounding import CENTERS, ExactRounding
 from kernelite.backends.torch.buffers import Buffers, Tensor
 from kernelite.backends.torch.formulas import Formula, TensorValue, TorchOps
@@ -186,7 +187,7 @@ class KernelSums(ExactSums):
     def __init__(self, expansion: KernelExpansion, *, mapped: bool) -> None:
         Buffers.__init__(self)
         self.kernel, self.n_outputs = expansion.kernel, expansion.n_outputs
-        engine: Any = laid_out(expansion, mapped=mapped)
+        engine: Any = ExactEngine(expansion, mapped).dense
         self.linear = isinstance(engine, LinearExact)
         if not self.linear:  # no packed tensors: a product with all centers is as fast here
             engine = DenseExact.by_values(expansion, mapped=mapped)
