@@ -33,6 +33,7 @@ __all__ = ["MODELS", "main"]
 HERE = Path(__file__).resolve().parent.parent
 PAGE, PICTURE = HERE / "docs/measured/cores.md", HERE / "docs/img/cores.svg"
 SMALL_ROWS, CALLERS, DIFFERENT_ROWS = 1000, 16, 10_000
+CALLER_CALLS = 200  # of each of many callers: the start of their threads should not count
 CALL_ROWS = 8  # of a batch that shows what a call takes besides its rows
 SECONDS = 0.6  # for a figure: as many turns as fit, and two at least
 FEWEST_ROWS = 4000  # of a large batch, where a call would take longer than that
@@ -184,7 +185,7 @@ def _one_model(file: Path) -> dict[str, Any]:
         "read": _read(X, len(os.sched_getaffinity(0))),
         "small batch": _best(lambda: fast.predict(small), len(small)),
         "call": _best(lambda: fast.predict(X[:CALL_ROWS]), 1000),
-        "callers": _concurrent(fast, small, 20),
+        "callers": _concurrent(fast, small, CALLER_CALLS),
         **_each_row(fast.predict, few),
         "one row callers": _concurrent(fast, row, 500) / 1000.0,
     }

@@ -124,7 +124,8 @@ class Predicting(ScikitLearnContract):
             answers = self._from_moments(X, "predict")
             stats = Stats(len(answers), {EXACT: len(answers)})
         else:
-            answers, stats = answer(self, X, self._labels, self._for_predict, on_invalid, beyond)
+            asked = self._labels, self._for_predict, on_invalid, beyond, return_stats
+            answers, stats = answer(self, X, *asked)
         if return_std or return_cov:
             return answers, spread(self, X, joint=return_cov)
         return (answers, stats) if return_stats else answers
@@ -273,8 +274,9 @@ def answer(
     criterion: Criterion,
     on_invalid: OnInvalid | None,
     beyond: FloatArray | None,
+    counted: bool = False,
 ) -> tuple[NDArray[Any], Stats]:
-    """What `finish` makes of the scores, once `criterion` accepts them, and how they came about."""
+    """What `finish` makes of scores that `criterion` accepts; how they came about, if `counted`."""
     if on_invalid is not None:
         check_on_invalid(on_invalid)
     rule = rule_of(model, criterion)
@@ -290,10 +292,11 @@ def answer(
                 return found
     if rows is None or model.parts:  # each part has rows of its own
         if is_tensor(X):
-            return _answer_tensor(model, X, finish, criterion, on_invalid, beyond)
+            return _answer_tensor(model, X, finish, criterion, on_invalid, beyond, counted)
         rows, runner = rows_and_runner(model, X, beyond)
-    answers, stats = runner.run(rows, finish, rule)
-    if model.guarantee == "none":
+    shown = model.guarantee == "none"
+    answers, stats = runner.run(rows, finish, rule, counted or shown)
+    if shown:
         policy = on_invalid if on_invalid is not None else model.on_invalid
         report_invalid(stats.outside_validity, stats.rows, policy)
     return answers, stats
@@ -306,6 +309,7 @@ def _answer_tensor(
     criterion: Criterion,
     on_invalid: OnInvalid | None,
     beyond: FloatArray | None,
+    counted: bool,
 ) -> tuple[Any, Stats]:
     """As `answer`, where the rows are: in host memory by the engines here, else on their GPU."""
     from kernelite.backends.torch.interchange import answer_there, as_host_array, like
@@ -315,7 +319,7 @@ def _answer_tensor(
         if model.head.kind == "density":  # which takes logarithms where sums underflow
             found = model.score_samples(host, on_invalid=on_invalid, beyond=beyond)
             return like(X, found), Stats(rows=len(host))
-        answers, stats = answer(model, host, finish, criterion, on_invalid, beyond)
+        answers, stats = answer(model, host, finish, criterion, on_invalid, beyond, counted)
         return like(X, answers), stats
     if beyond is not None:
         raise InputError("`beyond` goes with rows in host memory; bring `X` there by `X.cpu()`.")

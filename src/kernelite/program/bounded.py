@@ -21,6 +21,7 @@ __all__ = [
     "FIRST",
     "FULL",
     "NEAR",
+    "NOT_COUNTED",
     "OPEN",
     "PAIRS",
     "STAGES",
@@ -240,6 +241,9 @@ class Stats:
             self.outside_validity + other.outside_validity,
             _added(self.seconds, other.seconds),
         )
+
+
+NOT_COUNTED = Stats()  # where nobody asks
 
 
 class Tally:

@@ -26,7 +26,7 @@ from kernelite.backends.cpu.one_pass import (
     open_rows,
 )
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.program.bounded import EXACT_SINGLE, FULL, THIRD, Stats, Tally
+from kernelite.program.bounded import EXACT_SINGLE, FULL, NOT_COUNTED, THIRD, Stats, Tally
 from kernelite.program.criteria import Criterion
 
 if TYPE_CHECKING:
@@ -78,9 +78,9 @@ class Passing:
             return found
 
     def run(
-        self, rows: FloatArray, finish: Finish, criterion: Criterion | None
+        self, rows: FloatArray, finish: Finish, criterion: Criterion | None, counted: bool
     ) -> tuple[NDArray[Any], Stats] | None:
-        """Answers of all rows; None where no pass serves, or where a row may not be finite."""
+        """As `Runner.run`; None where no pass serves, or where a row may not be finite."""
         front = self.front(finish, criterion)
         if front is None or not len(rows) or not front.helps(rows):
             return None
@@ -88,6 +88,8 @@ class Passing:
         found = front.run(rows)
         if found.unknown:
             return None
+        if not counted and not found.n_open:
+            return front.answers(found, finish), NOT_COUNTED
         tally = Tally(self.names)
         tally.seconds[0] = perf_counter() - started
         settled = found.second + found.summed

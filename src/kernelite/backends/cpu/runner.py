@@ -97,7 +97,7 @@ class Runner:
     # Blocks of rows ---------------------------------------------------------------------------
 
     def run(
-        self, rows: Any, finish: Finish, criterion: Criterion | None
+        self, rows: Any, finish: Finish, criterion: Criterion | None, counted: bool = True
     ) -> tuple[NDArray[Any], Stats]:
         """Answers of all rows: scores block by block, each finished at once.
 
@@ -108,9 +108,11 @@ class Runner:
             Turns scores of shape (m, k) into answers.
         criterion : Criterion, optional
             Which rows need no further stage; None accepts the first one's scores.
+        counted : bool
+            Whether statistics are asked for: for few rows, they take as long as all else in Python.
         """
         if self._passing is not None and type(rows) is np.ndarray:
-            passed = self._passing.run(rows, finish, criterion)
+            passed = self._passing.run(rows, finish, criterion, counted)
             if passed is not None:
                 return passed
         blocks = self._blocks(rows, criterion)

@@ -215,10 +215,11 @@ def test_no_waking_is_lost_or_left_over() -> None:
     while objects.POOL[words["sleepers"]] < len(pool._started) and time.monotonic() < tried_until:
         time.sleep(0.001)
     assert objects.POOL[words["sleepers"]] == len(pool._started) > 0
-    assert [objects.POOL[words[name]] for name in ("watchers", "tickets", "busy")] == [0, 0, 0]
-    for name in ("work", "done"):
-        library.sem_getvalue(ctypes.byref(objects.POOL, 8 * words[name]), ctypes.byref(value))
-        assert value.value == 0
+    assert objects.POOL[words["started"]] == len(pool._started)
+    assert [objects.POOL[words[name]] for name in ("busy", "listens")] == [0, 0]
+    assert objects.POOL[words["tickets"]] <= 0
+    library.sem_getvalue(ctypes.byref(objects.POOL, 8 * words["work"]), ctypes.byref(value))
+    assert value.value == 0
 
 
 FIRST_USE = """
@@ -301,3 +302,18 @@ def test_as_many_threads_are_started_as_were_ever_asked_for(
 
     monkeypatch.setattr(pool._thread, "start_new_thread", none_left)
     assert pool.ensure_helpers(9) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no helpers here")
+def test_helpers_that_are_there_are_counted_without_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callers who wait for it give the interpreter's lock up: each call was a turn of threads."""
+
+    class Refusing:
+        def __enter__(self) -> None:
+            raise AssertionError("the lock was asked for")
+
+        def __exit__(self, *_: object) -> None: ...
+
+    monkeypatch.setattr(pool, "_started", [None] * 3)
+    monkeypatch.setattr(pool, "_starting", Refusing())
+    assert [pool.ensure_helpers(count) for count in (1, 3)] == [1, 3]

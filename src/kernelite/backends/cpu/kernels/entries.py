@@ -20,7 +20,8 @@ from kernelite.backends.cpu.kernels.objects import HEADER_BYTES, OBJECTS, SHARE,
 __all__ = ["Entry", "InsideEntry", "SharedEntry", "numba_type"]
 
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400  # flags of NumPy's arrays
-_NEXT, _ROWS, _STEP, _FAILED, _ARGUMENTS = range(5)  # fields of what threads share: `SharedEntry`
+# Fields of what threads share (`SharedEntry`): the next row has a cache line of its own.
+_NEXT, _FAILED, _ROWS, _STEP, _ARGUMENTS = 0, 8, 9, 10, 11
 
 
 def numba_type(kind: ArrayType | str) -> Any:
@@ -225,7 +226,7 @@ class SharedEntry(Entry):
         first = self.kernel.by_row[0]
         rows = builder.extract_value(self.struct(builder, first, values[first]).shape, 0)
         first_row, none_failed = i64(0), i64(0)
-        fields = [first_row, rows, step, none_failed, *values]
+        fields = [first_row, *[i64(0)] * (_FAILED - 1), none_failed, rows, step, *values]
         given = builder.alloca(ir.LiteralStructType([one.type for one in fields]))
         for i, one in enumerate(fields):
             builder.store(one, builder.gep(given, [ir.IntType(32)(0), ir.IntType(32)(i)]))

@@ -38,18 +38,19 @@ RUNTIME_FUNCTIONS = (
     *("PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_NoMemory"),
     *("PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_Vectorcall"),
 )
-SYSTEM = ("sem_wait", "sem_trywait", "sem_post", "clock_gettime")  # functions of the C library
+SYSTEM = ("sem_wait", "sem_post", "clock_gettime")  # functions of the C library
 # Whose addresses the table holds.
 OBJECTS = (
     *("array", "float", "float of NumPy", "int", "True", "False"),
     *(*ARRAY_DTYPES, *RUNTIME_FUNCTIONS, *SYSTEM, "pool"),
 )
-# The memory of `pool`, in words of eight bytes: two semaphores of four words, the function and its
-# argument, how many helpers may still begin, whether a call has the threads, and how many of them
-# sleep, or watch for work.
-WORDS = {"work": 0, "done": 4, "function": 8, "given": 9, "tickets": 10, "busy": 11}
-WORDS |= {"sleepers": 12, "watchers": 13}
-POOL = (ctypes.c_int64 * 16)()
+# The memory of `pool`, in words of eight bytes: two semaphores of four words; the function and its
+# argument; how many helpers may still begin; how many have finished; whether a call has the
+# threads, how many there are, how many of them sleep, and whether the caller does. What threads
+# write at the same time lies two cache lines apart, since a line is one core's at a time.
+WORDS = {"work": 0, "done": 16, "function": 32, "given": 33, "tickets": 48, "finished": 64}
+WORDS |= {"busy": 80, "started": 81, "sleepers": 82, "listens": 83}
+POOL = (ctypes.c_int64 * 96)()
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(POOL))  # threads sleep in it until the process ends
 
 

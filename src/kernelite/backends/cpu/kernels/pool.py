@@ -31,6 +31,8 @@ def ensure_helpers(count: int) -> int:
     """
     if sys.platform != "linux":
         return 0
+    if len(_started) >= count:  # asked without the lock: who waits for it gives Python's up as well
+        return count
     with _starting:
         while len(_started) < count:
             try:
@@ -72,15 +74,18 @@ if sys.platform == "linux":
 WATCHED_NANOSECONDS = 50_000  # about what it takes to have a thread woken
 _MONOTONIC = 1  # the number of Linux's clock
 
-# A helper that takes one of the tickets runs the function. When the caller has done its part, it
-# takes back the tickets that are left, and waits for as many helpers as took one.
+# A helper that takes one of the tickets runs the function, and is counted when it has finished.
+# When the caller has done its part, it takes back the tickets that are left, and waits for as many
+# helpers as took one. Threads lower the number of tickets without asking first, so it may fall
+# below none.
 #
 # To wake a thread takes as long as little work does. So a helper without work watches the tickets
 # for a while before it sleeps, and whoever calls again meanwhile finds it awake; the caller watches
-# for the last ones as long. Who is about to sleep is counted first and looks once more: a caller
-# takes a sleeper off that count before it posts, so that each post wakes one, and none is lost. A
-# helper that finds a ticket after all takes itself off; if a caller was faster, its post is there.
-# A signal may end a wait early.
+# for the last ones as long, before it says that it sleeps, and has itself woken. Who is about to
+# sleep is counted first and looks once more: a caller takes a sleeper off that count before it
+# posts, so that each post wakes one, and none is lost. A helper that finds a ticket after all takes
+# itself off; if a caller was faster, its post is there. A signal may end a wait early, and so may a
+# helper that finished before its caller slept: both look again.
 _POOL_TEXT = """
 @{table} = external global [{entries} x i64]
 
@@ -99,33 +104,34 @@ start:
 define void @{server}() {{
 start:
 {known}
+  %one_more = atomicrmw add ptr %started, i64 1 seq_cst
   br label %look
 look:
   %left = load atomic i64, ptr %tickets seq_cst, align 8
   %any = icmp sgt i64 %left, 0
   br i1 %any, label %take, label %idle
 take:
-  %fewer = sub i64 %left, 1
-  %tried = cmpxchg ptr %tickets, i64 %left, i64 %fewer seq_cst seq_cst
-  %taken = extractvalue {{ i64, i1 }} %tried, 1
-  br i1 %taken, label %run, label %look
+  %found = atomicrmw sub ptr %tickets, i64 1 seq_cst
+  %taken = icmp sgt i64 %found, 0
+  br i1 %taken, label %run, label %idle
 run:
   %called = load ptr, ptr %function
   %argument = load ptr, ptr %given
   call void %called(ptr %argument)
+  %before = atomicrmw add ptr %finished, i64 1 seq_cst
+  %listening = load atomic i64, ptr %listens seq_cst, align 8
+  %heard = icmp ne i64 %listening, 0
+  br i1 %heard, label %tell, label %look
+tell:
   %told = call i32 %post(ptr %done)
   br label %look
 idle:
-  %watching = atomicrmw add ptr %watchers, i64 1 seq_cst
   %begun = call i64 @now(ptr %clock)
   br label %watch
 watch:
   %seen = load atomic i64, ptr %tickets seq_cst, align 8
   %some = icmp sgt i64 %seen, 0
-  br i1 %some, label %seen_some, label %older
-seen_some:
-  %found = atomicrmw sub ptr %watchers, i64 1 seq_cst
-  br label %look
+  br i1 %some, label %take, label %older
 older:
   %time = call i64 @now(ptr %clock)
   %age = sub i64 %time, %begun
@@ -133,7 +139,6 @@ older:
   br i1 %tired, label %drowsy, label %watch
 drowsy:
   %sleeping = atomicrmw add ptr %sleepers, i64 1 seq_cst
-  %unwatched = atomicrmw sub ptr %watchers, i64 1 seq_cst
   %last = load atomic i64, ptr %tickets seq_cst, align 8
   %late = icmp sgt i64 %last, 0
   br i1 %late, label %rise, label %sleep
@@ -145,7 +150,7 @@ leave:
   %others = sub i64 %asleep, 1
   %risen = cmpxchg ptr %sleepers, i64 %asleep, i64 %others seq_cst seq_cst
   %up = extractvalue {{ i64, i1 }} %risen, 1
-  br i1 %up, label %look, label %rise
+  br i1 %up, label %take, label %rise
 sleep:
   %failed = call i32 %wait(ptr %work)
   %woken = icmp eq i32 %failed, 0
@@ -164,8 +169,11 @@ alone:
 together:
   store ptr %called, ptr %function
   store ptr %argument, ptr %given
+  store atomic i64 0, ptr %finished seq_cst, align 8
   store atomic i64 %helpers, ptr %tickets seq_cst, align 8
-  %awake = load atomic i64, ptr %watchers seq_cst, align 8
+  %all_threads = load atomic i64, ptr %started seq_cst, align 8
+  %unused = load atomic i64, ptr %sleepers seq_cst, align 8
+  %awake = sub i64 %all_threads, %unused
   %lacking = sub i64 %helpers, %awake
   %less = icmp slt i64 %lacking, %most_woken
   %wanted = select i1 %less, i64 %lacking, i64 %most_woken
@@ -189,40 +197,40 @@ wake:
   br label %more
 work_on:
   call void %called(ptr %argument)
-  %left = atomicrmw xchg ptr %tickets, i64 0 seq_cst
+  %found = atomicrmw xchg ptr %tickets, i64 0 seq_cst
+  %too_few = icmp slt i64 %found, 0
+  %left = select i1 %too_few, i64 0, i64 %found
   %begun = sub i64 %helpers, %left
-  %none = icmp sle i64 %begun, 0
-  br i1 %none, label %free_again, label %others_work
-others_work:
   %since = call i64 @now(ptr %clock)
   br label %expect
 expect:
-  %missing = phi i64
-    [ %begun, %others_work ], [ %missing, %younger ], [ %missing, %listen ], [ %fewer, %ended ]
-  %all = icmp sle i64 %missing, 0
-  br i1 %all, label %free_again, label %watch
-watch:
-  %absent = call i32 %trywait(ptr %done)
-  %there = icmp eq i32 %absent, 0
-  br i1 %there, label %ended, label %younger
+  %ended = load atomic i64, ptr %finished seq_cst, align 8
+  %all = icmp sge i64 %ended, %begun
+  br i1 %all, label %free_again, label %younger
 younger:
   %time = call i64 @now(ptr %clock)
   %age = sub i64 %time, %since
   %tired = icmp sgt i64 %age, {watched}
   br i1 %tired, label %listen, label %expect
 listen:
+  store atomic i64 1, ptr %listens seq_cst, align 8
+  br label %still
+still:
+  %by_now = load atomic i64, ptr %finished seq_cst, align 8
+  %last = icmp sge i64 %by_now, %begun
+  br i1 %last, label %heard, label %hear
+hear:
   %failed = call i32 %wait(ptr %done)
-  %good = icmp eq i32 %failed, 0
-  br i1 %good, label %ended, label %expect
-ended:
-  %fewer = sub i64 %missing, 1
-  br label %expect
+  br label %still
+heard:
+  store atomic i64 0, ptr %listens seq_cst, align 8
+  br label %free_again
 free_again:
   store atomic i64 0, ptr %busy seq_cst, align 8
   ret void
 }}
 """
-_FUNCTIONS = {"wait": "sem_wait", "trywait": "sem_trywait", "post": "sem_post"}
+_FUNCTIONS = {"wait": "sem_wait", "post": "sem_post"}
 _FUNCTIONS |= {"pool": "pool", "clock": "clock_gettime"}  # as the text calls what the table holds
 
 
