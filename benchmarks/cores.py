@@ -33,7 +33,8 @@ __all__ = ["MODELS", "main"]
 HERE = Path(__file__).resolve().parent.parent
 PAGE, PICTURE = HERE / "docs/measured/cores.md", HERE / "docs/img/cores.svg"
 SMALL_ROWS, CALLERS, DIFFERENT_ROWS = 1000, 16, 10_000
-CALLER_CALLS = 200  # of each of many callers: the start of their threads should not count
+CALLER_CALLS = 200  # of each of many callers at most: the start of their threads should not count
+CALLER_SECONDS = 0.25  # which they should take together
 CALL_ROWS = 8  # of a batch that shows what a call takes besides its rows
 SECONDS = 0.6  # for a figure: as many turns as fit, and two at least
 FEWEST_ROWS = 4000  # of a large batch, where a call would take longer than that
@@ -185,9 +186,9 @@ def _one_model(file: Path) -> dict[str, Any]:
         "read": _read(X, len(os.sched_getaffinity(0))),
         "small batch": _best(lambda: fast.predict(small), len(small)),
         "call": _best(lambda: fast.predict(X[:CALL_ROWS]), 1000),
-        "callers": _concurrent(fast, small, CALLER_CALLS),
+        "callers": _concurrent(fast, small),
         **_each_row(fast.predict, few),
-        "one row callers": _concurrent(fast, row, 500) / 1000.0,
+        "one row callers": _concurrent(fast, row) / 1000.0,
     }
     time.sleep(0.1)
     if (peer := given["peer"]) is None:
@@ -238,8 +239,10 @@ def _each_row(call: Callable[[Any], object], few: Any) -> dict[str, float]:
     return {"one row": float(half), "one row p99": float(most)}
 
 
-def _concurrent(model: Any, rows: Any, calls: int) -> float:
+def _concurrent(model: Any, rows: Any) -> float:
     """Nanoseconds per row where many threads ask for the same rows at the same time."""
+    each = _best(lambda: model.predict(rows), 1, 0.0) * 1e-9
+    calls = min(max(int(CALLER_SECONDS / (CALLERS * each)), 20), CALLER_CALLS)
 
     def one() -> float:
         ready = threading.Barrier(CALLERS + 1)
