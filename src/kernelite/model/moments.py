@@ -46,7 +46,8 @@ JOINT_WORTH, FEWEST_JOINT = 2.0, 64  # rows per training row, and of a call, for
 JOINT_TOLERANCE = 2e-3  # of variances behind probabilities
 STEEPEST_PROBABILITY = 0.06  # of a probability in its variance: 0.0488 at most, at a mean of 1.34
 SHARES_OFF = 5e-4  # that a class's probability may be off by its variances
-MOST_MOMENT_ROWS_PER_THREAD = 480  # that a thread takes at a time, at most, in tiles of variances
+# That a thread takes at a time: tiles of variances, enough of them for what each call costs.
+LEAST_MOMENT_ROWS_PER_THREAD, MOST_MOMENT_ROWS_PER_THREAD = 48, 480
 
 
 def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
@@ -164,7 +165,8 @@ def joint_answers(
     def answer(seen: FloatArray) -> FloatArray:
         return np.hstack(joint(seen))
 
-    found = runner.each(given[0], answer, _block(model.parts[0].model._latent))
+    block = _block(model.parts[0].model._latent, given[0].shape[0])
+    found = runner.each(given[0], answer, block)
     means, variances, errors = (found[:, i * count : (i + 1) * count] for i in range(3))
     answers, still = _settled_answers(model, method, means, variances, errors)
     if len(still):
@@ -257,7 +259,7 @@ def _proven_variances(
     if variances.expects(count, proven=proven):
         variances.expect(count, runner.dense(rows, slice(0, min(count, PROBED_MOMENT_ROWS))))
 
-    if count <= (block := _block(latent)):
+    if count <= (block := _block(latent, count)):
         seen = runner.dense(rows, slice(0, count))
         found, errors = variances(seen)
         _warn_of_lost(latent.lost(seen, found))
@@ -301,13 +303,16 @@ def _each(
     answer: Callable[[LatentVariance, Sequence[FloatArray]], FloatArray],
 ) -> FloatArray:
     """Ask for blocks of rows; each thread solves with the kernel values of one at once."""
-    return runner.each(rows, lambda *seen: answer(latent, seen), _block(latent))
+    return runner.each(rows, lambda *seen: answer(latent, seen), _block(latent, rows.shape[0]))
 
 
-def _block(latent: LatentVariance) -> int:
-    """Rows that a thread takes at a time."""
-    most = latent.posterior.block()
-    return min(most, MOST_MOMENT_ROWS_PER_THREAD) if thread_count() > 1 else most
+def _block(latent: LatentVariance, n_rows: int) -> int:
+    """Rows that a thread takes at a time: its share, unless that is very few or very many."""
+    most, threads = latent.posterior.block(), thread_count()
+    if threads <= 1:
+        return most
+    share = max(-(-n_rows // (8 * threads)) * 8, LEAST_MOMENT_ROWS_PER_THREAD)
+    return min(most, share, MOST_MOMENT_ROWS_PER_THREAD)
 
 
 def variances_of(model: ModelFields) -> Variances:

@@ -14,7 +14,9 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.backends.cpu import blocks as module
+from kernelite.backends.cpu import limits
 from kernelite.backends.cpu.staging import stage_model
+from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.preparation import Preparation
@@ -53,6 +55,28 @@ def test_scores_that_are_the_answers_go_straight_there(
     np.testing.assert_allclose(straight, truth, rtol=1e-9, atol=1e-9)
     assert (stats.rows, stats.exact, stats.undecidable) == (m, m, 0)
     assert same_stats.undecidable == 0
+
+
+@pytest.mark.parametrize(("cores", "by_blocks"), [(2, True), (4, False), (16, False)])
+def test_few_blocks_of_several_outputs_have_all_threads(
+    cores: int, by_blocks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old way gave each block one thread: two of sixteen for a thousand rows."""
+    monkeypatch.setattr(limits, "available", lambda: cores)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    model = random_expansion(np.random.default_rng(0), n=60, d=3, k=45)
+    runner, threads = stage_model(None, model, Preparation.of(None)), []
+    evaluate = type(runner).evaluate
+
+    def seen(self: object, *given: object) -> object:
+        threads.append(thread_count())
+        return evaluate(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(runner), "evaluate", seen)
+    rows = np.random.default_rng(1).normal(size=(1000, 3))
+    found, _ = runner.run(rows, lambda scores: scores.copy(), never)
+    np.testing.assert_allclose(found, model.scores(rows), rtol=1e-9, atol=1e-9)
+    assert threads == [1 if by_blocks else cores] * 2
 
 
 def test_one_row_without_a_criterion_must_be_inside_the_validity_bound() -> None:

@@ -432,3 +432,14 @@ def test_bounds_of_rows_that_are_no_numbers_are_refused(wrong: float) -> None:
     X[1, 2] = wrong
     with pytest.raises(kl.InputError, match="row 1"):
         fast.std_bound(X)
+
+
+def test_threads_have_equal_shares_of_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old way gave a thread 480 rows: of a thousand, two threads had nearly all."""
+    latent = kl.compile(fitted("rbf")[0], guarantee="exact")._latent
+    shares = {}
+    for threads in (1, 2, 16):
+        monkeypatch.setattr(moments, "thread_count", lambda threads=threads: threads)
+        shares[threads] = [moments._block(latent, n) for n in (1, 100, 1000, 100_000)]
+    whole = latent.posterior.block()
+    assert shares == {1: [whole] * 4, 2: [48, 56, 480, 480], 16: [48, 48, 64, 480]}

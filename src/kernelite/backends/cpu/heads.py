@@ -21,8 +21,8 @@ from kernelite.program.criteria import Criterion, Rule, Within
 
 __all__ = ["chances_of_pairs", "couple_rows", "decisions_of", "judge", "judge_here"]
 
-VOTE_WORK = 3  # times as long as a bound is compared takes a pair's vote
-LEAST_COUPLED_ROWS = 256  # that are worth a thread
+VOTE_WORK = 10  # times as long as a bound is compared takes a pair's vote
+COUPLED_PER_THREAD = 1 << 13  # classes times classes, of all rows: some thirty microseconds
 PAIRS_PER_THREAD = 1 << 14  # some twenty microseconds
 _NO_BOUNDS, _NO_SQUARES = np.empty((0, 1)), np.empty(0)
 
@@ -79,9 +79,11 @@ def couple_rows(
     out = np.empty((m, n_classes))
     errors = np.empty((0 if moved is None else m, n_classes))
     given = np.empty((0, k)) if moved is None else np.ascontiguousarray(moved)
+    least = max(1, COUPLED_PER_THREAD // n_classes**2)
     share_rows(
-        *(coupled, m, LEAST_COUPLED_ROWS, np.ascontiguousarray(first), given),
+        *(coupled, m, least, np.ascontiguousarray(first), given),
         *(most_rounds(n_classes), rounding(n_classes), out, errors),
+        held=least,
     )
     return out, None if moved is None else errors
 

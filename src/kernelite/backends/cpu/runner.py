@@ -24,7 +24,7 @@ from kernelite.backends.cpu.one_pass import Finish
 from kernelite.backends.cpu.outside import OutsideRows, damp_one, damped
 from kernelite.backends.cpu.passing import Passing
 from kernelite.backends.cpu.sums import PartRows
-from kernelite.backends.cpu.threads import map_blocks
+from kernelite.backends.cpu.threads import map_blocks, thread_count
 from kernelite.data.rows.inputs import (
     FloatArray,
     Rows,
@@ -159,8 +159,11 @@ class Runner:
         blocks: Sequence[slice],
         criterion: Criterion | None,
     ) -> list[Result]:
-        """What a function makes of each block, on several threads unless engines use them."""
-        if len(blocks) == 1 or self._shares_rows(criterion):
+        """What a function makes of each block: threads take blocks, or engines a block's rows.
+
+        They do where nothing else takes long, and where there are fewer blocks than threads.
+        """
+        if self._shares_rows(criterion) or len(blocks) < thread_count():
             return [function(block) for block in blocks]
         return map_blocks(function, blocks)
 
