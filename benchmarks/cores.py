@@ -32,6 +32,7 @@ __all__ = ["MODELS", "main"]
 
 HERE = Path(__file__).resolve().parent.parent
 PAGE, PICTURE = HERE / "docs/measured/cores.md", HERE / "docs/img/cores.svg"
+OTHERS_FILE = "others.dump"
 SMALL_ROWS, CALLERS, DIFFERENT_ROWS = 1000, 16, 10_000
 CALLER_CALLS = 200  # of each of many callers at most: the start of their threads should not count
 CALLER_SECONDS = 0.25  # which they should take together
@@ -47,6 +48,19 @@ MODELS: dict[str, tuple[int, int, int, dict[str, float]]] = {
     "two classes, 60 features": (6000, 60, 2, {}),
     "twenty classes": (10500, 16, 20, {}),
 }
+# Whose other answers are timed, for few rows and for many: rows to fit, features, classes, method.
+OTHERS: dict[str, tuple[int, int, int, str]] = {
+    "SVR, values": (4000, 22, 2, "predict"),
+    "KernelRidge, values": (4000, 22, 2, "predict"),
+    "Matern Gaussian process, values": (1500, 22, 2, "predict"),
+    "Gaussian process, standard deviations": (1500, 22, 2, "deviations"),
+    "OneClassSVM, labels": (4000, 22, 2, "predict"),
+    "KernelDensity, log densities": (4000, 5, 2, "score_samples"),
+    "SVC of two classes, decision values": (8400, 22, 2, "decision_function"),
+    "SVC of ten classes, decision values": (3000, 16, 10, "decision_function"),
+    "SVC of ten classes, probabilities": (3000, 16, 10, "predict_proba"),
+}
+OTHER_ROWS, OTHER_SECONDS = 20_000, 0.3
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -82,6 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--threads must be from 1 to the {cores} cores of this process")
     with tempfile.TemporaryDirectory() as folder:
         _fit(Path(folder), options.models, options.rows)
+        _fit_others(Path(folder))
         found = [_in_a_process(Path(folder), count, options.seconds) for count in counts]
     whole = {"machine": machine.describe(), "rows": options.rows, "threads": found}
     if options.json:
@@ -104,24 +119,13 @@ def _write(whole: dict[str, Any]) -> None:
 
 
 def _fit(folder: Path, names: list[str], rows: int) -> None:
-    from sklearn.datasets import make_classification
-    from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
     import kernelite as kl
 
     for name in names:
         n, d, k, parameters = MODELS[name]
-        clusters = 1 if k > 2 else 2
-        X, y = make_classification(
-            *(n * 10 // 7, d),
-            n_informative=min(d, 15),
-            n_redundant=0,
-            n_classes=k,
-            n_clusters_per_class=clusters,
-            random_state=3,
-        )
-        X = StandardScaler().fit_transform(X)
+        X, y = _data(n, d, k)
         svc = SVC(**parameters).fit(X[:n], y[:n])
         few = X[n:]
         given = {"vectors": len(svc.support_), "few": few, "labels": svc.predict(few)}
@@ -130,6 +134,58 @@ def _fit(folder: Path, names: list[str], rows: int) -> None:
         given |= {"exact": kl.compile(svc, X[:n], guarantee="exact")}
         (folder / f"{name}.pickle").write_bytes(pickle.dumps(given))
         print(f"fitted: {name}, {len(svc.support_)} support vectors", file=sys.stderr)
+
+
+def _data(n: int, d: int, k: int) -> tuple[Any, Any]:
+    """Rows of d standardised features and their labels; n to fit, and half as many to predict."""
+    from sklearn.datasets import make_classification
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = make_classification(
+        *(n * 10 // 7, d),
+        n_informative=min(d, 15),
+        n_redundant=0,
+        n_classes=k,
+        n_clusters_per_class=1 if k > 2 else 2,
+        random_state=3,
+    )
+    return StandardScaler().fit_transform(X), y
+
+
+def _fit_others(folder: Path) -> None:
+    import warnings
+
+    import kernelite as kl
+
+    given = {}
+    for name, (n, d, k, method) in OTHERS.items():
+        X, y = _data(n, d, k)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # SVC(probability=True) goes from scikit-learn some day
+            fitted = _other(name.split(",")[0], X[:n], y[:n])
+        given[name] = kl.compile(fitted, X[:n]), method, np.resize(X[n:], (OTHER_ROWS, d))
+        print(f"fitted: {name}", file=sys.stderr)
+    (folder / OTHERS_FILE).write_bytes(pickle.dumps(given))
+
+
+def _other(name: str, X: Any, y: Any) -> Any:
+    """A model of another kind, fitted; values to learn are made of the features."""
+    from sklearn.gaussian_process import GaussianProcessRegressor, kernels
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.neighbors import KernelDensity
+    from sklearn.svm import SVC, SVR, OneClassSVM
+
+    values = np.sin(X[:, 0]) + X[:, 1] ** 2
+    noise = kernels.WhiteKernel(0.1)
+    if "Gaussian process" in name:
+        own = kernels.Matern(3.0, nu=2.5) if "Matern" in name else kernels.RBF(3.0)
+        return GaussianProcessRegressor(own + noise, optimizer=None).fit(X, values)
+    if name.startswith("SVC"):
+        return SVC(probability="ten" in name).fit(X, y)
+    machines = {"SVR": SVR(C=10.0), "OneClassSVM": OneClassSVM(nu=0.2)}
+    machines |= {"KernelRidge": KernelRidge(kernel="rbf", gamma=0.05)}
+    machines |= {"KernelDensity": KernelDensity(bandwidth=1.0)}
+    return machines[name].fit(X, values)
 
 
 def _peer(parameters: dict[str, float], X: Any, y: Any) -> Any:
@@ -163,7 +219,25 @@ def _measure(folder: Path, count: int, seconds: float) -> dict[str, Any]:
     SECONDS = seconds
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
     files = sorted(folder.glob("*.pickle"), key=lambda file: list(MODELS).index(file.stem))
-    return {"threads": count, "models": [_one_model(file) for file in files]}
+    models = [_one_model(file) for file in files]
+    return {"threads": count, "models": models, "others": _others(folder / OTHERS_FILE)}
+
+
+def _others(file: Path) -> list[dict[str, Any]]:
+    """Nanoseconds per row of other models' answers, for few rows and for many."""
+    found = []
+    for name, (model, method, X) in pickle.loads(file.read_bytes()).items():
+        few, many = np.ascontiguousarray(X[:SMALL_ROWS]), np.ascontiguousarray(X)
+        call = _deviations(model) if method == "deviations" else getattr(model, method)
+        call(few)
+        for_few = _best(lambda: call(few), len(few), OTHER_SECONDS)  # noqa: B023
+        for_many = _best(lambda: call(many), len(many), OTHER_SECONDS)  # noqa: B023
+        found.append({"name": name, "few": for_few, "many": for_many})
+    return found
+
+
+def _deviations(model: Any) -> Callable[[Any], Any]:
+    return lambda X: model.predict(X, return_std=True)[1]
 
 
 def _one_model(file: Path) -> dict[str, Any]:
@@ -300,8 +374,26 @@ def page(found: dict[str, Any]) -> str:
         lines += [""]
         if len(runs) > 1:
             lines += [_scaling(runs), "", _limits(runs), ""]
+    lines += [*_other_lines(found["threads"]), ""]
     lines += [f"Measured on {machine.in_words(found['machine'])}.", ""]
     return "\n".join(lines)
+
+
+def _other_lines(runs: list[dict[str, Any]]) -> list[str]:
+    """The table of other answers."""
+    counts = [run["threads"] for run in runs]
+    lines = ["## Other answers", ""]
+    lines += [f"Nanoseconds per row: {SMALL_ROWS:,} rows at a time, then {OTHER_ROWS:,}.", ""]
+    heads = [f"{count} thread{'s' * (count > 1)}" for count in counts]
+    heads = ["answers", *heads, "times faster", *heads, "times faster"]
+    lines += ["| " + " | ".join(heads) + " |", "|--|" + "--:|" * (len(heads) - 1)]
+    for number, first in enumerate(runs[0]["others"]):
+        cells = [first["name"]]
+        for key in ("few", "many"):
+            own = [run["others"][number][key] for run in runs]
+            cells += [f"{one:,.0f}" for one in own] + [f"{own[0] / own[-1]:.1f}"]
+        lines += ["| " + " | ".join(cells) + " |"]
+    return lines
 
 
 def _line(threads: int, own: dict[str, Any]) -> str:

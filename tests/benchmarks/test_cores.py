@@ -25,7 +25,10 @@ def _figures(threads: int) -> dict[str, Any]:
 def test_the_page_says_what_threads_bring() -> None:
     machine = {"processor": "A CPU", "cores": 16, "simd": "AVX2", "memory_gb": 8, "versions": {}}
     machine |= {"python": "3.11", "blas": "openblas 0.3", "system": "Linux"}
-    runs = [{"threads": count, "models": [_figures(count)]} for count in (1, 16)]
+    others = [{"name": "SVR, values", "few": 4000.0, "many": 4800.0}]
+    runs: list[dict[str, Any]]
+    runs = [{"threads": count, "models": [_figures(count)], "others": others} for count in (1, 16)]
+    runs[1]["others"] = [others[0] | {"few": 1000.0, "many": 400.0}]
     page = cores.page({"machine": machine, "rows": 1000, "threads": runs})
     assert "| 16 | 100 | 100 | 100 | 100 | 100 | 100.0 | 100.0 | 100.0 | 1,000 | 10.0 |" in page
     assert "16 threads are faster than 1 by 16.0 times (certified)" in page
@@ -35,6 +38,7 @@ def test_the_page_says_what_threads_bring() -> None:
     assert "could gain 3.4 times" in page
     assert "takes 8.0 ns with 1 and 0.5 with 16" in page
     assert "2 multiply-adds a nanosecond" in page
+    assert "| SVR, values | 4,000 | 1,000 | 4.0 | 4,800 | 400 | 12.0 |" in page
 
 
 def test_latencies_are_of_different_rows() -> None:
