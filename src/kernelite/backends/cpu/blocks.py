@@ -14,8 +14,8 @@ __all__ = ["BLOCK_ELEMENTS", "blocks_of", "keep_pages", "shared_out"]
 BLOCK_ELEMENTS = 1 << 21  # numbers of one block of rows: 16 MB
 # The exact engine is slow enough for small blocks, whose scores need no fresh pages.
 EXACT_ELEMENTS, FEWEST_ROWS = 1 << 17, 512
-# Of many rows, fewer blocks: what is done once for each keeps the interpreter's lock.
-LEAST_BLOCKS, SHARED_ELEMENTS, SHARED_EXACT_ROWS = 64, 1 << 19, 2048
+# Of few outputs, larger ones: what is done once for each keeps the interpreter's lock.
+LEAST_BLOCKS, SHARED_ELEMENTS, FEWEST_SHARED_ROWS, MOST_SHARED_ROWS = 8, 1 << 19, 1024, 2048
 MOST_ROWS_PER_BLOCK = 1 << 16  # of a block: so that scores and bounds stay in cache too
 FORM_ROWS = 1 << 18  # of one output's form: each block costs time in which all threads but one wait
 # A thread takes so many rows or more through the whole cascade, since each block costs some time
@@ -62,8 +62,8 @@ def blocks_of(
     >>> blocks_of((100_000, 20), 1, exact=True, straight=False, values=False)
     [slice(0, 65536, None), slice(65536, 100000, None)]
     >>> [len(blocks_of((m, 20), 190, exact=True, straight=False, values=False))
-    ...  for m in (1_000, 20_000, 50_000, 200_000)]
-    [2, 40, 65, 98]
+    ...  for m in (1_000, 4_000, 20_000, 200_000)]
+    [1, 4, 10, 98]
     """
     m, d = shape[0], max(shape[1], 1)
     if n_outputs == 1 and m * max(d, 4) <= BLOCK_ELEMENTS and m <= MOST_ROWS_PER_BLOCK:
@@ -75,8 +75,8 @@ def blocks_of(
         large = straight or n_outputs == 1
         count = max(FEWEST_ROWS, min(BLOCK_ELEMENTS // d, MOST_ROWS_PER_BLOCK if large else small))
         if not large:
-            room = min(SHARED_EXACT_ROWS, SHARED_ELEMENTS // n_outputs)
-            count = max(count, min(room, m // (8 * LEAST_BLOCKS) * 8))
+            room = min(MOST_SHARED_ROWS, SHARED_ELEMENTS // n_outputs)
+            count = max(count, min(room, max(FEWEST_SHARED_ROWS, m // (8 * LEAST_BLOCKS) * 8)))
     elif n_outputs == 1:
         # Rows are read where they are: only those that a form leaves open are copied.
         count = min(FORM_ROWS, max(64, 2 * BLOCK_ELEMENTS // max(d, 4)))
