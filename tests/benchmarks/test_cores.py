@@ -15,7 +15,7 @@ from benchmarks.single import latency
 
 
 def _figures(threads: int) -> dict[str, Any]:
-    keys = ("certified", "exact", "values", "small batch", "callers")
+    keys = ("certified", "exact", "values", "small batch", "callers", "one caller")
     rows = ("one row", "one row p99", "one row callers")
     own = dict.fromkeys((*keys, *rows), 1600.0 / threads) | {"intelex": 16000.0 / threads}
     own |= {"call": 412.8, "read": 8.0 / threads, "features": 320}

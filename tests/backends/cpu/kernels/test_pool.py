@@ -162,7 +162,7 @@ def test_threads_share_little_work_with_the_lock_kept_and_few_are_woken() -> Non
         def alone(*_: object) -> None:
             asked.append((0, 0, 0))
 
-    for m, held in ((100, 448), (112, 448), (200, 448), (1000, 448), (1000, 250), (1000, 249)):
+    for m, held in ((100, 448), (112, 448), (200, 448), (1000, 448), (1000, 32), (1000, 31)):
         share_rows(Counted, m, 64, rows, held=held)
     assert asked[:2] == [(-1, 0, 0)] * 2
     # Helpers (with the lock if negative, less one), those to be woken, and rows at a time.
@@ -185,7 +185,7 @@ def test_one_core_keeps_the_lock_longer(monkeypatch: pytest.MonkeyPatch) -> None
         def alone(*_: object) -> None:
             asked.append(0)
 
-    for m in (1000, 1024, 1025):
+    for m in (1000, 2048, 2049):
         share_rows(Counted, m, 64, held=256)
     assert asked == [-1, -1, 0]
 
