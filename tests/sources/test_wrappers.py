@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
+from sklearn.svm import SVC
 
+import kernelite as kl
 from kernelite.sources import read
 from kernelite.store.files import dumps, loads
 from kernelite.support.errors import InputError
@@ -118,6 +122,19 @@ def test_ranges_contain_every_answer_within_the_bounds(name: str) -> None:
     if head.kind == "classifier":
         assert head.decided(scores, np.zeros_like(bounds)).mean() > 0.9
         assert not head.decided(scores, np.full_like(bounds, 50.0)).any()
+
+
+@pytest.mark.parametrize("text", [object, str])
+def test_a_temperature_may_have_texts_as_labels(text: type) -> None:
+    """scikit-learn fits the machines behind it on the numbers of the labels then."""
+    pytest.importorskip("sklearn", "1.8", "scikit-learn has temperatures since 1.8")
+    X, y = load_iris(return_X_y=True)
+    y = np.array(["one", "two", "six"], dtype=text)[y]
+    model = CalibratedClassifierCV(SVC(), method="temperature", cv=3).fit(X, y)
+    fast = kl.compile(model, X)
+    np.testing.assert_array_equal(fast.predict(X), model.predict(X))
+    gap = np.abs(fast.predict_proba(X) - model.predict_proba(X))
+    assert (gap <= fast.proba_bound(X) + EXACT).all()
 
 
 def _flat(model: Any) -> np.ndarray:

@@ -303,7 +303,9 @@ def read_calibrated(model: Any, type_name: str = "CalibratedClassifierCV", /) ->
     inner = [calibrated.estimator for calibrated in fitted]
     machines = read_members(inner, type_name)
     classes = np.asarray(model.classes_)
-    places = [places_of(estimator, classes) for estimator in inner]
+    numbered = model.method == "temperature" and isinstance(classes[0], str)
+    theirs = np.arange(len(classes)) if numbered else classes  # it fits on numbers
+    places = [places_of(estimator, theirs) for estimator in inner]
     calibrated = tuple(map(_calibrated, fitted, members_of(inner, machines, places)))
     return assembled(model, type_name, machines, CalibratedHead(classes, calibrated))
 
