@@ -461,3 +461,20 @@ def test_quantiles_of_one_hot_features_are_left_to_scikit_learn() -> None:
     front = read(model).preparation
     assert front is not None
     assert front.keeps == ("ColumnTransformer", "QuantileTransformer")
+
+
+@pytest.mark.parametrize("encoder", [OneHotEncoder(handle_unknown="ignore"), OrdinalEncoder()])
+def test_an_encoder_of_dates_is_kept_as_it_is(encoder: Any) -> None:
+    """As numbers they would be those of one unit; rows may come in another one."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"day": np.arange(60).astype("M8[D]").astype("M8[ns]")}).sample(
+        300, replace=True, random_state=0
+    )
+    frame["x"] = rng.normal(size=300)
+    columns = make_column_transformer((encoder, ["day"]), remainder="passthrough")
+    model = make_pipeline(columns, SVC()).fit(frame, rng.random(300) < 0.5)
+    fast = kl.compile(model, frame)
+    assert "Kept as it is: ColumnTransformer" in str(fast.plan)
+    for unit in ("ns", "us", "s"):
+        rows = frame.assign(day=frame["day"].astype(f"M8[{unit}]"))
+        np.testing.assert_array_equal(fast.predict(rows), model.predict(rows))

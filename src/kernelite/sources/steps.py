@@ -303,6 +303,8 @@ def on_columns(step: Any) -> list[Step]:
 
 def _scalar(value: Any) -> Any:
     """A category as a file can hold it."""
+    if isinstance(value, np.datetime64 | np.timedelta64):  # rows may have another unit
+        raise NotFolded
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, str):
         try:

@@ -16,9 +16,10 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.data.rows import frames
+from kernelite.data.rows.columns import read_columns
 from kernelite.data.rows.frames import check_names, column_names, frame_values, is_frame
 from kernelite.data.rows.inputs import check_rows
-from kernelite.support.errors import InputError, MissingExtraError
+from kernelite.support.errors import InputError, InputTypeError, MissingExtraError
 from tests.datasets import iris
 
 VALUES = np.array([[1.0, 2.0], [3.0, 4.5], [-1.0, 0.0]])
@@ -200,3 +201,18 @@ def test_columns_of_odd_types_are_refused_in_a_sentence(encoded: bool) -> None:
         with pytest.raises(InputError) as caught:
             fast.predict(frame)
         assert "\n" not in str(caught.value), name
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "s"])
+@pytest.mark.parametrize("kind", ["M8", "m8"])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_dates_are_no_numbers(library: str, kind: str, unit: str) -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": np.array([1, 2]).astype(f"{kind}[{unit}]")})
+    if library == "polars":
+        frame = pytest.importorskip("polars").from_pandas(frame)
+    elif library == "pyarrow":
+        frame = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+    with pytest.raises(InputTypeError, match="`X` must hold numbers, got"):
+        check_rows(frame)
+    with pytest.raises(InputTypeError, match="`X` must hold numbers or texts, got dtype"):
+        read_columns(frame, [0, 1], 2, ["a", "b"])

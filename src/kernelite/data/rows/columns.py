@@ -306,6 +306,8 @@ def _of_array(array: NDArray[Any], name: str) -> Column:
         return array
     if array.dtype.kind == "c":
         raise InputError(f"`{name}` must hold real numbers. Complex data not supported.")
+    if array.dtype.kind in "mM":  # whose `tolist` gives numbers, or not, by their unit
+        raise InputTypeError(f"`{name}` must hold numbers or texts, got dtype {array.dtype}.")
     numbering = _Numbering()
     try:
         found = map(numbering.__getitem__, array.tolist() if array.dtype.kind != "O" else array)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.support.errors import InputError, optional
+from kernelite.support.errors import InputError, InputTypeError, optional
 
 __all__ = [
     "as_numpy",
@@ -99,7 +99,13 @@ def frame_values(X: Any, name: str = "X", *, checked: bool = False) -> NDArray[A
     """
     if not checked:
         column_names(X, name)  # refuses names that are there twice
-    return np.asarray(X) if is_pandas(X) else as_numpy(narwhals_frame(X, name), name)
+    if is_pandas(X):
+        return np.asarray(X)
+    frame = narwhals_frame(X, name)
+    for column, dtype in frame.schema.items():
+        if dtype.is_temporal():  # which beside floats would become such
+            raise InputTypeError(f"`{name}` must hold numbers, got {dtype} in column `{column}`.")
+    return as_numpy(frame, name)
 
 
 def as_numpy(data: Any, name: str) -> NDArray[Any]:
