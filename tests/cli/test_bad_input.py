@@ -185,6 +185,23 @@ def test_mistakes_are_named_with_their_cure(kernelite, toys, tmp_path) -> None:
     assert (ran.code, "See `kernelite predict --help`." in ran.err) == (2, True)
 
 
+@pytest.mark.parametrize("mark", ["", ",,", "\n", '"', "5"])
+def test_what_cannot_stand_between_cells(mark, toys, compiled, kernelite, folder) -> None:
+    table, model = folder / "table.csv", compiled / "svc.kernelite"
+    table.write_text("a,b\n1,2\n")
+    for arguments in (
+        ["predict", table, model, folder / "new"],
+        ["compile", toys.path("svc.model"), "-o", folder / "new", "--sample", table],
+        ["analyse", table],
+        ["check", table],
+        ["check", table, "--model", model],
+    ):
+        ran = kernelite(*arguments, "--delimiter", mark)
+        assert (ran.code, ran.out) == (1, "")
+        assert "`delimiter` must be one character outside numbers" in ran.err
+    assert not (folder / "new").exists()
+
+
 @pytest.mark.parametrize("name", ["absent.joblib", "absent.pkl", "folder.joblib"])
 def test_a_pickle_that_is_not_there_is_no_pickle(name, toys, kernelite, folder) -> None:
     """Nobody is asked to trust a file that does not exist."""

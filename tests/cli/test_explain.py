@@ -69,6 +69,9 @@ def test_several_scores_groups_and_drawn_backgrounds(
         ({"background": "none.csv"}, 1, "none.csv"),
         ({"group": "person"}, 2, "expected NAME=COLUMN"),
         ({"group": "person=age,weight"}, 1, "unknown column, 'weight'"),
+        ({"group": "person=age,,size"}, 2, "argument --group: `age,,size` should be names"),
+        ({"group": "base=age,size"}, 1, "OUTPUT would have two columns `base`"),
+        ({"columns": "age", "background": "rows"}, 2, "rows` must be Parquet, Arrow, Feather"),
     ],
 )
 def test_careless_commands_get_a_sentence(
@@ -78,7 +81,8 @@ def test_careless_commands_get_a_sentence(
     given = ["explain", files / "rows.csv", files / "svm.kernelite", out]
     background = change.get("background", "train.csv")
     given += ["--background", files / background] if background else []
-    given += ["--group", change["group"]] if "group" in change else []
+    for option in {"group", "columns"} & change.keys():
+        given += [f"--{option}", change[option]]
     ran = kernelite(*given)
     assert ran.code == code
     assert said in ran.err

@@ -301,7 +301,7 @@ def test_a_sample_for_compiling(data, table, toys, good, kernelite, tmp_path) ->
     ran = kernelite(
         "compile", model, "-o", tmp_path / "no", "--sample", toys.path("test.svm"), "--columns", "a"
     )
-    assert (ran.code, "--sample must be Parquet" in ran.err) == (2, True)
+    assert (ran.code, "test.svm` must be Parquet" in ran.err) == (2, True)
     ran = kernelite("compile", model, "-o", tmp_path / "no", "--sample", data)
     assert (ran.code, "name those to take (`columns=`" in ran.err) == (1, True)
     assert not (tmp_path / "no").exists()

@@ -28,6 +28,7 @@ from kernelite.cli.arguments import (
     whole,
 )
 from kernelite.cli.console import note, print_json
+from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.explain.shapley import Explanation
@@ -107,7 +108,11 @@ def _group(args: argparse.Namespace, text: str) -> tuple[str, list[str]]:
     name, found, columns = text.partition("=")
     if not (name and found and columns):
         args.usage_error(f"argument --group: expected NAME=COLUMN,COLUMN, got {text!r}")
-    return name, column_list(columns)
+    try:
+        named = column_list(columns)
+    except argparse.ArgumentTypeError as error:
+        args.usage_error(f"argument --group: {error}")
+    return name, named
 
 
 def _drawn(rows: Any, count: int) -> Any:
@@ -158,12 +163,20 @@ def _columns(found: Explanation, *, bounds: bool) -> dict[str, Any]:
     """Names and numbers of the columns of OUTPUT."""
     several = found.values.ndim == 3
     made: dict[str, Any] = {}
+
+    def add(name: str, column: Any) -> None:
+        if name in made:
+            raise InputError(
+                f"OUTPUT would have two columns `{name}`; rename a column or group of yours."
+            )
+        made[name] = column
+
     for j, output in enumerate(found.output_names):
         before, pick = (f"{output}: ", (..., j)) if several else ("", ...)
         values, off = found.values[pick], found.bounds[pick]
-        made[f"{before}base"] = found.base_values[pick]
+        add(f"{before}base", found.base_values[pick])
         for place, name in enumerate(found.feature_names):
-            made[before + name] = values[:, place]
+            add(before + name, values[:, place])
         for place, name in enumerate(found.feature_names if bounds else ()):
-            made[f"{before}{name} bound"] = off[:, place]
+            add(f"{before}{name} bound", off[:, place])
     return made

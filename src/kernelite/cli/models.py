@@ -146,7 +146,7 @@ def _has_columns(args: argparse.Namespace, path: str, columns: Any) -> bool:
         columnar = os.path.isdir(path) or format in ("parquet", "arrow")
         columnar = columnar or (format == "csv" and not plain)
     if columns is not None and not columnar:
-        args.usage_error("argument --columns: --sample must be Parquet, Arrow, Feather or CSV")
+        args.usage_error(f"argument --columns: `{path}` must be Parquet, Arrow, Feather or CSV")
     return columnar
 
 

@@ -43,9 +43,9 @@ TEXT = [
         "table",
         b"PAR1\x15\x04\x15",
         None,
-        "this is a Parquet file: `predict`, `report` and `compile",
+        "this is a Parquet file: `predict`, `explain`, `report`, `compile",
     ),
-    Bad("arrow.dat", b"ARROW1\0\0\xff", None, "this is an Arrow file: `predict`, `report` and"),
+    Bad("arrow.dat", b"ARROW1\0\0\xff", None, "this is an Arrow file: `predict`, `explain`, "),
     # LIBSVM: indices
     Bad("index-0.svm", b"1 1:1\n1 0:1\n", 2, "index `0` is out of range"),
     Bad("index-max.svm", b"1 2147483647:1\n", 1, "index `2147483647` is out of range"),

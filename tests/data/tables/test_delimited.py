@@ -151,6 +151,8 @@ def test_one_column(tmp_path: Path) -> None:
         ({"labels": "maybe"}, "`labels` must be one of 'auto', 'required', 'ignore', 'text'"),
         ({"delimiter": ",,"}, "`delimiter` must be one character"),
         ({"delimiter": "."}, "`delimiter` must be one character"),
+        ({"delimiter": "\u00a7"}, "`delimiter` must be one character"),
+        ({"delimiter": 5}, "`delimiter` must be one character"),
         ({"header": "yes"}, "`header` must be one of 'auto', True or False"),
         ({"n_features": 0}, "`n_features` must be 1 or more"),
         ({"format": "xls"}, "`format` must be one of"),

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from kernelite.support.errors import FileFormatError
+from kernelite.support.errors import FileFormatError, InputError
 from kernelite.support.records import dataclass
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Defect",
     "Line",
     "Report",
+    "check_delimiter",
     "parse_float",
     "parse_int",
     "quote",
@@ -78,6 +79,20 @@ def shortened(token: str) -> str:
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in token[:_SHOWN]
     )
     return f"{shown}..." if len(token) > _SHOWN else shown
+
+
+def check_delimiter(mark: str | None) -> None:
+    """Refuse what cannot stand between cells; None passes.
+
+    Examples
+    --------
+    >>> check_delimiter(",,")
+    Traceback (most recent call last):
+    kernelite.InputError: `delimiter` must be one character outside numbers, got ',,'
+    """
+    one = mark is None or (isinstance(mark, str) and len(mark) == 1 and mark.isascii())
+    if not one or (mark is not None and mark in '\0\r\n"#.+-eE0123456789'):
+        raise InputError(f"`delimiter` must be one character outside numbers, got {mark!r}")
 
 
 def parse_float(token: str, what: str = "value") -> float:

@@ -18,7 +18,7 @@ from kernelite.data.tables import delimited, libsvm_data
 from kernelite.data.tables.arrays import scan_arrays
 from kernelite.data.tables.dataset import DataSet, make_csr
 from kernelite.data.tables.lines import Lines
-from kernelite.data.tables.parsing import DECIMAL, Defect, Line, Report, quote
+from kernelite.data.tables.parsing import DECIMAL, Defect, Line, Report, check_delimiter, quote
 from kernelite.support.compression import without_ending
 from kernelite.support.errors import FileFormatError, InputError
 from kernelite.support.files import open_binary
@@ -42,13 +42,14 @@ _EXTENSIONS: dict[str, Format] = {
     ".npy": "npy",
     ".npz": "npz",
 }
+_TAKERS = "`predict`, `explain`, `report`, `compile --sample` and `check --model`"
 _NO_DATA = {
     "a compiled model, not data": re.compile(rb".{5}\0\0\0\{", re.S),
     "a LIBSVM model, not data": re.compile(rb"svm_type "),
     "a pickle, which is not read": re.compile(rb"\x80[\x02-\x05]"),
-    "a Parquet file: `predict`, `report` and `compile --sample` alone take it, "
+    f"a Parquet file: {_TAKERS} take it, "
     "if its name ends in .parquet or with `--data-format parquet`": re.compile(rb"PAR1[\0-\x1f]"),
-    "an Arrow file: `predict`, `report` and `compile --sample` alone take it, "
+    f"an Arrow file: {_TAKERS} take it, "
     "if its name ends in .arrow or with `--data-format arrow`": re.compile(rb"ARROW1\0"),
 }
 _PAIR = re.compile(r"(?:^|[ \t])[+-]?[0-9]+:")
@@ -92,9 +93,7 @@ class Reading:
         _one_of("labels", self.labels, get_args(LabelsOption))
         if not isinstance(self.header, bool):
             _one_of("header", self.header, ("auto",), ", True or False")
-        mark = self.delimiter
-        if mark is not None and (len(mark) != 1 or mark in '\r\n"#.+-eE0123456789'):
-            raise InputError(f"`delimiter` must be one character outside numbers, got {mark!r}")
+        check_delimiter(self.delimiter)
         if self.n_features is not None and self.n_features < 1:
             raise InputError(f"`n_features` must be 1 or more, got {self.n_features}")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from kernelite.data.tables.columnar.library import TablePart
-from kernelite.data.tables.parsing import quote
+from kernelite.data.tables.parsing import check_delimiter, quote
 from kernelite.support.compression import ENDINGS
 from kernelite.support.errors import FileFormatError, InputError
 from kernelite.support.files import STANDARD_INPUT
@@ -236,6 +236,9 @@ class TextOptions:
     header: bool | None = None
     verbatim: bool = False
     on_bad_row: Callable[[int, str], None] | None = None
+
+    def __post_init__(self) -> None:
+        check_delimiter(self.delimiter)
 
 
 class ColumnarFile(Protocol):
