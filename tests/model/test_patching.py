@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.decomposition import KernelPCA
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -111,6 +112,34 @@ def test_numbers_that_are_written_into_count() -> None:
     kl.unpatch()
     np.testing.assert_allclose(changed, process.predict(X), rtol=1e-6, atol=1e-6)
     assert not np.allclose(changed, second)
+
+
+@pytest.mark.parametrize("layout", ["columns first", "every other column", "sparse"])
+def test_numbers_that_are_written_into_count_in_any_layout(layout: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 6))
+    laid = {
+        "columns first": np.asfortranarray(X[:, :3]),
+        "every other column": X[:, ::2],
+        "sparse": csr_matrix(X[:, :3]),
+    }
+    rows, model = laid[layout], KernelRidge(kernel="rbf")
+    kl.patch()
+    before = model.fit(rows, X).predict(rows)  # the rows themselves are its centers
+    (rows.data if layout == "sparse" else rows)[:10] *= 2.0
+    after = model.predict(rows)
+    kl.unpatch()
+    np.testing.assert_allclose(after, model.predict(rows), rtol=1e-9)
+    assert not np.allclose(after, before)
+
+
+def test_labels_may_be_dates() -> None:
+    X, y = fitted("svc binary")[1], np.array(["2026-01-01", "2026-02-01"], "M8[D]")
+    model = SVC().fit(X, y[(X[:, 0] > X[:, 0].mean()).astype(int)])
+    kl.patch()
+    found = model.predict(X)
+    kl.unpatch()
+    np.testing.assert_array_equal(found, model.predict(X))
 
 
 def test_changed_coefficients_of_an_svm_go_on_as_before(capsys: pytest.CaptureFixture[str]) -> None:

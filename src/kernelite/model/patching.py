@@ -239,10 +239,10 @@ def _same(kept: PatchedEstimator, attributes: dict[str, Any]) -> bool:
 def _digest(attributes: dict[str, Any]) -> int:
     """Of what may be written into: the numbers of small arrays, and a Gaussian process's kernel."""
     found = 0
-    for value in attributes.values():
+    for attribute in attributes.values():
+        value = attribute.data if is_sparse(attribute) else attribute
         if isinstance(value, np.ndarray):
-            plain = value.flags.c_contiguous and value.dtype != object
-            found = crc32(value.data, found) if plain and value.nbytes <= COMPARED_BYTES else found
+            found = crc32(value.tobytes("A"), found) if value.nbytes <= COMPARED_BYTES else found
         elif type(value).__module__ == "sklearn.gaussian_process.kernels":
             found = crc32(pickle.dumps(value), found)
     return found
