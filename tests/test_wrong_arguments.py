@@ -52,6 +52,17 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         "must lie between 0 and 1, got 2",
     ),
     "certainty": (lambda: kl.compile(SOURCE, X, confidence=1), "must lie between 0 and 1, got 1"),
+    "a guarantee": (lambda: kl.compile(SOURCE, X, guarantee=X), "`guarantee` must be one of"),
+    "an array of ranks": (lambda: kl.compile(SOURCE, X, rank=X), "`rank` must be a whole"),
+    "a policy": (lambda: kl.compile(SOURCE, X, on_invalid=X), "`on_invalid` must be 'warn'"),
+    "a seed": (lambda: kl.compile(SOURCE, X, random_state=-1), "0 or more, got -1"),
+    "half a seed": (lambda: kl.compile(SOURCE, X, random_state=0.5), "0 or more, got 0.5"),
+    "a range": (lambda: kl.compile(SOURCE, input_range=(0, 1)), "range file, got a tuple"),
+    "a point": (
+        lambda: kl.compile(SOURCE, X, expansion_point=["a", "b"]),
+        "'origin' or 2 numbers .could not convert",
+    ),
+    "far too much": (lambda: kl.compile(SOURCE, X, tolerance=10**400), "must be a number"),
     "a regressor": (
         lambda: kl.CompiledClassifier(SVR()).fit(X, X[:, 0] > 0),
         "`CompiledClassifier` takes a classifier, got SVR",

@@ -110,7 +110,7 @@ def explained_on(X: Any, background: Any, device: Any) -> tuple[Any, Any, dict[s
 
 def check_on_invalid(value: str) -> None:
     """Refuse an unknown policy."""
-    if value not in ("warn", "raise", "ignore"):
+    if not isinstance(value, str) or value not in ("warn", "raise", "ignore"):
         raise InputError(f"`on_invalid` must be 'warn', 'raise' or 'ignore', got {value!r}.")
 
 

@@ -146,6 +146,9 @@ def with_range(machine: Machine, given: SvmRange | str | os.PathLike[str], /) ->
     Machine
         With the scaling as its `preparation`, and values in the target's units.
     """
+    if not isinstance(given, SvmRange | str | os.PathLike):
+        kind = type(given).__name__
+        raise InputError(f"`input_range` must be the path of a range file, got a {kind}.")
     found = given if isinstance(given, SvmRange) else read_range(given)
     if machine.preparation.steps:
         raise UnsupportedModelError(

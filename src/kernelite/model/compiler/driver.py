@@ -122,7 +122,7 @@ def compile(
     >>> bool((fast.predict(X) == svc.predict(X)).all())
     True
     """
-    _check_options(guarantee, plan, max_bytes)
+    _check_options(guarantee, plan, max_bytes, random_state)
     _check_rank(rank)
     for name, value in (("max_disagreement", max_disagreement), ("confidence", confidence)):
         if not (isinstance(value, Real) and 0.0 < value < 1.0):
@@ -219,8 +219,8 @@ def _contained_as(model: Any, compiled: CompiledModel) -> CompiledModel:
     return compiled
 
 
-def _check_options(guarantee: str, plan: str, max_bytes: int) -> None:
-    if guarantee not in GUARANTEES:
+def _check_options(guarantee: str, plan: str, max_bytes: int, random_state: int) -> None:
+    if not isinstance(guarantee, str) or guarantee not in GUARANTEES:
         raise InputError(f"`guarantee` must be one of {', '.join(GUARANTEES)}, got {guarantee!r}.")
     if not isinstance(plan, str):
         raise InputError(f"`plan` must be a word or a candidate's name, got {plan!r}.")
@@ -231,12 +231,14 @@ def _check_options(guarantee: str, plan: str, max_bytes: int) -> None:
         )
     if not (isinstance(max_bytes, Real) and max_bytes >= 0):
         raise InputError(f"`max_bytes` must be a number of bytes, got {max_bytes!r}.")
+    if not (isinstance(random_state, Integral) and random_state >= 0):
+        raise InputError(f"`random_state` must be a whole number, 0 or more, got {random_state!r}.")
 
 
 def _check_rank(rank: Any) -> None:
     """Whatever the guarantee: a wrong `rank` must not pass because it is not used."""
     whole = isinstance(rank, Integral) and not isinstance(rank, bool)
-    if not (rank >= 1 if whole else rank in ("auto", "full")):
+    if not (rank >= 1 if whole else isinstance(rank, str) and rank in ("auto", "full")):
         raise InputError(
             f"`rank` must be a whole number, at least 1, 'auto' or 'full', got {rank!r}."
         )

@@ -120,7 +120,12 @@ class Task:
 
     def _checked_point(self, wanted: Any) -> FloatArray:
         machine, d = self.machine, self.machine.n_features
-        point = np.array(wanted, dtype=np.float64).reshape(-1)
+        try:
+            point = np.array(wanted, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(
+                f"`expansion_point` must be 'auto', 'mean', 'origin' or {d} numbers ({error})."
+            ) from None
         if point.shape != (d,) or not np.isfinite(point).all():
             raise InputError(
                 f"`expansion_point` must hold {d} finite numbers, one a feature, got shape "
@@ -195,7 +200,7 @@ def given_tolerance(head: Head, tolerance: Any) -> FloatArray:
         if np.asarray(tolerance).dtype.kind in "USb":  # text would pass for the number it spells
             raise TypeError
         array = np.broadcast_to(np.asarray(tolerance, dtype=np.float64), (k,)).copy()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"`tolerance` must be a number, or {k} of them, got {tolerance!r}."
         ) from None
