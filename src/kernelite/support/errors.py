@@ -105,8 +105,14 @@ def optional(module: str, need: str, packages: str, extra: str) -> Any:
     """
     try:
         return import_module(module)
-    except ImportError:
+    except ModuleNotFoundError:
         raise missing_extra(need, packages, extra) from None
+    except ImportError as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise MissingExtraError(
+            f"{need}, which is installed but does not load ({reason}); install it anew: "
+            f"pip install --force-reinstall {packages}."
+        ) from error
 
 
 class FileFormatError(KerneliteError):
