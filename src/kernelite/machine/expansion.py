@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -251,7 +251,15 @@ class KernelExpansion:
                 rows,
                 relative,
             )
-        return replace(self, uncertainty=self.known + more)
+        return self._known_as(self.known + more)
+
+    def _known_as(self, uncertainty: Uncertainty) -> KernelExpansion:
+        """The same arrays, shared: they may take most of the memory."""
+        made = object.__new__(type(self))
+        for field in fields(self):
+            object.__setattr__(made, field.name, getattr(self, field.name))
+        object.__setattr__(made, "uncertainty", uncertainty)
+        return made
 
     @cached_property
     def known(self) -> Uncertainty:

@@ -307,7 +307,7 @@ def local_candidate(
         Which rows the guarantee accepts.
     tolerance : ndarray of shape (k,), optional
     exact : callable
-        Scores of rows.
+        Scores of rows; called once at most, before centers are sorted into boxes.
     exact_nanoseconds : float
         Of the exact engine per row.
     mapped : bool
@@ -321,9 +321,10 @@ def local_candidate(
         return None
     step = -(-len(sample) // VISIT_ROWS)
     rows = np.ascontiguousarray(sample[::step])
-    tried = []
-    for settings in _budgets(exact, head, rows, tolerance):
-        local = LocalEngine.prepare(expansion, settings, mapped=mapped)
+    budgets, tried = _budgets(exact, head, rows, tolerance), []
+    boxed = LocalEngine.prepare(expansion, budgets[0], mapped=mapped)
+    for settings in budgets:
+        local = replace(boxed, settings=settings)
         visits = local.visits(rows)
         # Start where most rows end, so that they look only once or twice.
         settings = LocalSums(settings.absolute, settings.relative, max(visits.threshold - 1.0, 0.0))

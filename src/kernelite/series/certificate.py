@@ -41,6 +41,7 @@ from kernelite.support.records import dataclass
 
 __all__ = ["Certificate", "certify", "rounding_terms"]
 
+ARRAYS_PER_BLOCK = 8  # as large as a block of centers, that are made of it
 LARGEST_EXPONENT = 750.0  # gamma |s|^2 beyond which a center's weight is zero
 
 
@@ -183,7 +184,9 @@ def _absolute_sums(
     sums = np.zeros((4, expansion.n_outputs))
     radius_sq = 0.0
     orders = 4 if gamma else 3
-    for block in row_blocks(expansion.n_centers, rows_within(expansion.n_features)):
+    for block in row_blocks(
+        expansion.n_centers, rows_within(ARRAYS_PER_BLOCK * expansion.n_features)
+    ):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             S = dense_block(expansion.centers, block) - point
             squares = np.einsum("ij,ij->i", S, S)

@@ -33,6 +33,9 @@ __all__ = [
     "quadratic_work",
 ]
 
+ARRAYS_PER_BLOCK = 8  # as large as a block of centers, that are made of it
+FEWEST_CENTERS = 1024  # of a block: products of fewer are slower
+
 
 class Work(NamedTuple):
     """What answering a row takes: how many operations of each kind.
@@ -342,7 +345,7 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
     check_range(expansion)
     c, v, M = np.zeros(k), np.zeros((d, k)), np.zeros((k, d, d))
     largest = 0.0
-    for block in row_blocks(expansion.n_centers, rows_within(d)):
+    for block in row_blocks(expansion.n_centers, rows_within(ARRAYS_PER_BLOCK * d, FEWEST_CENTERS)):
         with np.errstate(over="ignore", under="ignore"):
             S = dense_block(expansion.centers, block) - point
             sq_norms = np.einsum("ij,ij->i", S, S)
@@ -355,10 +358,15 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
         for output in range(k):
             _add_weighted_gram(M[output], S, w[:, output])
     with np.errstate(over="ignore", invalid="ignore"):
+        for matrix in M:  # BLAS does not promise symmetry to the last bit; the form does
+            matrix += matrix.T
         if polynomial:
-            c, v, M = expansion.coef0**2 * c, 2 * expansion.coef0 * gamma * v, gamma**2 * M
+            c *= expansion.coef0**2
+            v *= 2 * expansion.coef0 * gamma
+            M *= 0.5 * gamma**2
         else:
-            v, M = 2 * gamma * v, 2 * gamma**2 * M
+            v *= 2 * gamma
+            M *= gamma**2
     if not all(np.isfinite(part).all() for part in (c, v, M)):
         raise UnsupportedModelError(
             "the quadratic form of this model overflows: its coefficients are too large, or its "
@@ -390,6 +398,4 @@ def _add_weighted_gram(out: FloatArray, S: FloatArray, w: FloatArray) -> None:
     if len(used) < len(w):
         S, w = S[used], w[used]
     with np.errstate(over="ignore", invalid="ignore"):
-        gram = S.T @ (S * w[:, None])
-    # BLAS does not promise symmetry to the last bit; the form does.
-    out += 0.5 * (gram + gram.T)
+        out += S.T @ (S * w[:, None])

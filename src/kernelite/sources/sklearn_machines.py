@@ -220,6 +220,7 @@ def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Mach
     rows = np.asarray(model.tree_.data, dtype=np.float64)
     weights = model.tree_.sample_weight
     weights = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
+    weights = weights / math.fsum(weights)
     h, d = float(model.bandwidth_), rows.shape[1]
     if model.kernel == "gaussian":
         meant = Fraction(1, 2) / fraction(h, "bandwidth_", positive=True) ** 2
@@ -236,7 +237,7 @@ def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Mach
                 "scikit-learn's own densities are no numbers; choose another kernel."
             )
         log_scale = -volume - d * math.log(h)
-    expansion = kernel.expansion(rows, weights / math.fsum(weights), np.zeros(1))
+    expansion = kernel.expansion(rows, weights, np.zeros(1))
     expansion = expansion.rounded(units=2.0)  # total, quotient
     head = DensityHead(log_scale, float(model.atol), float(model.rtol))
     return sklearn_machine(model, type_name, expansion, head)

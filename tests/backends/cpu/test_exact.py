@@ -249,7 +249,7 @@ def test_bounds_of_sums_are_their_formula() -> None:
     """Of rows among the centers, far from all of them, and beyond all kernel values."""
     centers, squares = np.array([[0.0], [3.0]]), np.array([0.0, 4.0, 64.0, 900.0, 4000.0])
     model = KernelExpansion(centers, np.array([[1.0], [-2.0]]), np.zeros(1), gamma=0.5)
-    rounding = ExactRounding(model, np.array([0.0, 3.0]), 4.5, 1, False)
+    rounding = ExactRounding(model, 3.0, 4.5, 1, False)
     nearest = 0.5 * np.maximum(np.sqrt(squares) - 3.0, 0.0) ** 2
     units = np.exp(-nearest) * (rounding._lengths + 27.0 * (4.5 + 0.5 * squares))
     units[-1] = 0.0
@@ -257,7 +257,7 @@ def test_bounds_of_sums_are_their_formula() -> None:
     np.testing.assert_allclose(found, SAFETY * UNIT * 3.0 * units, rtol=1e-5, atol=1e-200)
     moved = ExactRounding(
         KernelExpansion(centers, model.coefficients, np.full(1, -7.0), gamma=0.5),
-        *(rounding.norms, 4.5, 1, False),
+        *(rounding.reach, 4.5, 1, False),
     )
     extra = spelled_out(moved.bounds(squares, 1))[:, 0] - found
     np.testing.assert_allclose(extra, 56.0 * SAFETY * UNIT, rtol=1e-5)

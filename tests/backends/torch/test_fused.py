@@ -110,5 +110,5 @@ def test_what_the_proof_does_not_cover_is_not_served() -> None:
     powers = KernelExpansion([[0.0], [1.0]], [1.0, 2.0], 0.0, gamma=1.0, kernel="poly2")
     for expansion in (far, zero, powers):
         assert not SliceSums.serves(DenseExact.prepare(expansion))
-    rounding = ExactRounding(random_expansion(5, 2, 1, 1e13), np.ones(5), 1.0, 2, False)
+    rounding = ExactRounding(random_expansion(5, 2, 1, 1e13), 1.0, 1.0, 2, False)
     assert not FusedRounding.serves(rounding)

@@ -155,6 +155,11 @@ class ExactEngine:
 
         return in_precision(self.quick, self.dense.rounding, QUICKEST)
 
+    def forget_fewer_digits(self) -> None:
+        """Free what single precision takes; whoever asks for it later has it laid out again."""
+        for name in ("single", "tangent", "several"):
+            self.__dict__.pop(name, None)
+
     def _sums_in(self, precision: Literal["SINGLE", "QUICK"]) -> PanelSums | None:
         dense = self.dense
         if not isinstance(dense, DenseExact) or self.expansion.n_outputs > 1:
@@ -164,7 +169,7 @@ class ExactEngine:
         from kernelite.backends.cpu.kernels import exp2
 
         chosen = getattr(exp2, precision)
-        if isinstance(dense.fused, PanelSums) and chosen.size == 8:  # the panels are the same
+        if chosen.size == 8 and isinstance(dense.fused, PanelSums):  # the panels are the same
             return in_precision(dense.fused, dense.rounding, chosen)
         return rbf_sums(dense.rounding, layout, chosen)
 

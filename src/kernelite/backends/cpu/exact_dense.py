@@ -74,14 +74,14 @@ class DenseExact:
         """Shift the centers to their middle and take their norms; `mapped` as `ExactRounding`."""
         if not expansion.has_series:
             return cls.by_values(expansion, mapped=mapped)
-        centers = expansion.dense_centers()
-        d, gamma = centers.shape[1], expansion.gamma
+        d, gamma = expansion.n_features, expansion.gamma
         with np.errstate(over="ignore", invalid="ignore"):
-            layout = Layout.about_middle(centers, gamma)
-            norms = np.sqrt(np.einsum("ij,ij->i", centers, centers))
-            largest = float((gamma * layout.squares).max(initial=0.0))
-        rounding = ExactRounding(expansion, norms, largest, d, mapped)
+            layout = Layout.about_middle(expansion.centers, gamma)
+            reach = math.sqrt(float(squared_norms(expansion.centers).max(initial=0.0)))
+            largest = gamma * float(layout.squares.max(initial=0.0))
+        rounding = ExactRounding(expansion, reach, largest, d, mapped)
         if rounding.polynomial or rounding.by_differences:
+            centers = expansion.dense_centers()
             return cls(expansion, rounding, Layout.without_centers(np.zeros(d), gamma), centers)
         return cls(expansion, rounding, layout, np.empty((0, d)))
 
@@ -119,9 +119,11 @@ class DenseExact:
     def factors(self) -> FloatArray:
         """(2 gamma s, -gamma |s|^2, -1): times (u, 1, gamma |u|^2), they give the exponent."""
         layout, gamma = self.layout, self.expansion.gamma
-        exponents = gamma * layout.squares
-        scaled = 2.0 * gamma * layout.shifted
-        return np.column_stack([scaled, -exponents, -np.ones(len(exponents))])
+        factors = np.empty((layout.n_centers, len(layout.order) + 2))
+        for block, s in layout.blocks():
+            np.multiply(s, 2.0 * gamma, out=factors[block, :-2])
+        factors[:, -2], factors[:, -1] = -gamma * layout.squares, -1.0
+        return factors
 
     @cached_property
     def for_panels(self) -> Layout | None:
@@ -317,7 +319,8 @@ class SparseExact:
             exponents = expansion.gamma * squares
         largest = float(exponents.max(initial=0.0))
         longest = int(np.diff(centers.indptr).max(initial=0))
-        rounding = ExactRounding(expansion, np.sqrt(squares), largest, longest, mapped)
+        reach = math.sqrt(float(squares.max(initial=0.0)))
+        rounding = ExactRounding(expansion, reach, largest, longest, mapped)
         if rounding.by_differences:
             return None
         columns = np.unique(centers.indices) if d > WIDE_FEATURES else None

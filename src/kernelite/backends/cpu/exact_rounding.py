@@ -31,7 +31,7 @@ from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FLOAT64, FloatArray
 from kernelite.machine.affine import AFFINE_UNITS
-from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.expansion import KernelExpansion, squared_norms
 from kernelite.machine.kernels import Kernel, PolynomialKernel, Reach
 from kernelite.machine.ops import ops
 from kernelite.program.bounded import Factored
@@ -70,8 +70,8 @@ class ExactRounding:
     Parameters
     ----------
     expansion : KernelExpansion
-    norms : ndarray of shape (n,)
-        |x_i|.
+    reach : float
+        max |x_i|.
     largest : float
         gamma R^2.
     length : int
@@ -83,13 +83,13 @@ class ExactRounding:
     --------
     >>> from kernelite.program.bounded import spelled_out
     >>> model = KernelExpansion([[0.0], [3.0]], [1.0, 1.0], 0.0, gamma=1.0)
-    >>> rounding = ExactRounding(model, np.array([0.0, 3.0]), 9.0, 1, False)
+    >>> rounding = ExactRounding(model, 3.0, 9.0, 1, False)
     >>> rounding.by_differences, bool(spelled_out(rounding.bounds(np.array([4.0]), 1)) < 1e-12)
     (False, True)
     """
 
     expansion: KernelExpansion
-    norms: FloatArray
+    reach: float
     largest: float
     length: int
     mapped: bool
@@ -202,8 +202,7 @@ class ExactRounding:
     def constant(self) -> FloatArray:
         """What every bound adds: for the intercept, underflow and mapped rows, shape (k,)."""
         fixed = intercept_error(self.expansion.intercept) + LOST_TERMS * (1.0 + self.weight)
-        reach = float(self.norms.max(initial=0.0))
-        return fixed + folding(self.expansion, self.weight, reach, mapped=self.mapped)
+        return fixed + folding(self.expansion, self.weight, self.reach, mapped=self.mapped)
 
     @property
     def _lengths(self) -> float:
@@ -225,7 +224,9 @@ class ExactRounding:
         if self.polynomial or self.expansion.n_outputs > 1 or not sizes.any():
             return 0.0
         sizes = sizes[sizes > 0.0]
-        return 6.0 * float(np.average(np.abs(np.log(sizes)), weights=sizes / sizes.max()))
+        logs = np.log(sizes)
+        sizes /= sizes.max()
+        return 6.0 * float(np.abs(logs, out=logs) @ sizes) / float(sizes.sum())
 
     def relative(self, squares: FloatArray, length: Length) -> FloatArray:
         """What sum_i |A_i| is multiplied with in the bound, in units of rounding: shape (m,)."""
@@ -255,7 +256,7 @@ class ExactRounding:
 
     def _power(self, squares: FloatArray) -> FloatArray:
         """(|coef0| + gamma max |x_i| |z|)^2, no kernel value is larger: shape (m,)."""
-        reach = self.expansion.gamma * (float(self.norms.max(initial=0.0)) + LOST)
+        reach = self.expansion.gamma * (self.reach + LOST)
         size = (ops(squares).sqrt(squares) + LOST) * reach + abs(self.expansion.coef0)
         return size * size
 
@@ -263,7 +264,7 @@ class ExactRounding:
     def _moments(self) -> FloatArray:
         """Coefficients of `_size` in |z|, shape (3, k)."""
         with np.errstate(over="ignore"):
-            reach = self.expansion.gamma * (self.norms + LOST)
+            reach = self.expansion.gamma * (np.sqrt(squared_norms(self.expansion.centers)) + LOST)
             start = np.full_like(reach, abs(self.expansion.coef0))
             powers = np.stack([start * start, 2.0 * start * reach, reach * reach])
             sums = powers @ np.abs(self.expansion.coefficients)

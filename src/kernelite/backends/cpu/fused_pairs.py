@@ -81,7 +81,7 @@ class FusedPairs:
         from kernelite.backends.cpu.kernels.pair_sums import RUN, TURN
 
         A = rounding.expansion.coefficients
-        owner = classes_of_centers(A) if layout.shifted.size <= MOST_PANEL_NUMBERS else None
+        owner = classes_of_centers(A) if layout.size <= MOST_PANEL_NUMBERS else None
         sizes = np.abs(A[A != 0.0])
         reach = 2.0 * layout.g * float(np.sqrt(layout.squares.max(initial=0.0)))
         if not reach <= MOST_NORM:
@@ -121,12 +121,12 @@ class FusedPairs:
         if wide:
             chains = np.maximum(chains, np.minimum(counts, RUN) + -(-counts // RUN))
         return cls(
-            Panels.lay_out(layout, SINGLE, [order], np.zeros(len(order))),
+            Panels.lay_out(layout, SINGLE, [order]),
             np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             np.array(offsets, dtype=np.int64),
             aligned(np.concatenate(parts)),
             aligned(lines),
-            error_terms(layout, groups, np.zeros(len(order)), SINGLE_UNIT),
+            error_terms(layout, groups, SINGLE_UNIT),
             (EXP2_ERROR + chains + 8.0) * SINGLE_UNIT,  # lanes and coefficients round too
             rounding,
         )
@@ -150,7 +150,7 @@ class FusedPairs:
 
             for_each_chunk(part, m, MOST_ENTRY_ROWS)
             return winners, leads
-        least = max(LEAST_SUM_ROWS, int(LEAST_SUM_WORK / max(layout.shifted.size, 1)))
+        least = max(LEAST_SUM_ROWS, int(LEAST_SUM_WORK / max(layout.size, 1)))
         given = rows, layout.point, layout.order, layout.g, *self._model(0), ties_to_first
         share_rows(pairs.walk_rows, m, least, *given, self._tall, winners, leads)
         return winners, leads

@@ -24,7 +24,7 @@ from kernelite.backends.cpu.fused_sums import (
     rbf_sums,
 )
 from kernelite.backends.cpu.kernels.compiling import jit_available
-from kernelite.backends.cpu.panels import Layout, aligned, middle
+from kernelite.backends.cpu.panels import Layout, aligned, feature_order, feature_sums, middle
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray, is_sparse
 from kernelite.program.criteria import Criterion
@@ -74,13 +74,9 @@ class PartsLayout:
             return None
         centers = [one.expansion.dense_centers() for one in dense]
         point = middle(np.concatenate(centers))
-        shifted = [own - point for own in centers]
-        squares = sum(np.einsum("ij,ij->j", own, own) for own in shifted)
-        order = np.argsort(squares, kind="stable")
-        order = order[squares[order] > 0.0]
+        order = feature_order(np.sum([feature_sums(point, own)[0] for own in centers], axis=0))
         layouts = tuple(
-            Layout(point, order, np.take(own, order, axis=1), one.expansion.gamma, 1.0)
-            for own, one in zip(shifted, dense)
+            Layout(point, order, own, one.expansion.gamma, 1.0) for own, one in zip(centers, dense)
         )
         roundings = tuple(one.rounding for one in dense)
         return cls(layouts, roundings, np.concatenate(outputs).astype(np.int64), n_outputs)
@@ -88,7 +84,7 @@ class PartsLayout:
     @property
     def n_numbers(self) -> int:
         """Numbers of all centers."""
-        return sum(layout.shifted.size for layout in self.layouts)
+        return sum(layout.size for layout in self.layouts)
 
     def fewer_digits(
         self, rows: Any, criterion: Criterion, *, quick: bool

@@ -60,9 +60,9 @@ def sigmoid_sums(exact: DenseExact) -> PanelSums | None:
 
     layout = Layout.about_origin(exact.centers, kernel.gamma)
     panels, blocks, signs = Panels.by_sign(layout, SINGLE, a)
-    terms = np.empty((len(blocks), 4))
+    terms, chains = np.empty((len(blocks), 4)), layout.chains()
     for number, block in enumerate(blocks):
-        x = 2.0 * layout.g * np.array([layout.chains[block].max(), layout.reach(block)])
+        x = 2.0 * layout.g * np.array([chains[block].max(), layout.reach(block)])
         own = UNIT * (expansion.n_features + 8) * x[1]
         terms[number] = (
             SINGLE_UNIT * x[0],

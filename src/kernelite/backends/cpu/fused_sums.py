@@ -148,7 +148,7 @@ class PanelSums:
     @cached_property
     def held_rows(self) -> int:
         """Rows for which the interpreter's lock is kept: none of a large model's."""
-        return int(LEAST_SUM_WORK / max(self.panels.layout.shifted.size, 1))
+        return int(LEAST_SUM_WORK / max(self.panels.layout.size, 1))
 
     @cached_property
     def inside(self) -> InsideCalls | None:
@@ -172,17 +172,21 @@ class PanelSums:
 def rbf_sums(rounding: ExactRounding, layout: Layout, precision: Any) -> PanelSums | None:
     """Lay the centers of an RBF kernel out; None where numbers would not fit."""
     coefficients = rounding.expansion.coefficients[:, 0]
-    if layout.shifted.size > MOST_PANEL_NUMBERS:
+    if layout.size > MOST_PANEL_NUMBERS:
         return None
-    logs = np.abs(coefficients)
-    logs[logs == 0.0] = 1.0
-    np.log2(logs, out=logs)
     reach = 2.0 * layout.g * float(np.sqrt(layout.squares.max(initial=0.0)))
-    if not (np.abs(logs) <= MOST_LOG).all() or not reach <= MOST_NORM:
+    if not _in_exponents(coefficients) or not reach <= MOST_NORM:
         return None
-    panels, blocks, signs = Panels.by_sign(layout, precision, coefficients, logs)
+    panels, blocks, signs = Panels.by_sign(layout, precision, coefficients, inside=True)
     unit = SINGLE_UNIT if precision.size == 4 else (len(layout.order) + 4) * UNIT
-    return _summed(panels, signs, error_terms(layout, blocks, logs, unit), rounding)
+    return _summed(panels, signs, error_terms(layout, blocks, unit, coefficients), rounding)
+
+
+def _in_exponents(coefficients: FloatArray) -> bool:
+    """Whether log2 |a_i| may be part of exponents."""
+    sizes = np.abs(coefficients)
+    least = float(np.min(sizes, where=sizes > 0.0, initial=1.0))
+    return math.log2(max(float(sizes.max(initial=0.0)), 1.0)) <= MOST_LOG >= -math.log2(least)
 
 
 def in_precision(sums: PanelSums, rounding: ExactRounding, precision: Any) -> PanelSums:
@@ -260,7 +264,7 @@ class FusedValues:
 
         coefficients = expansion.coefficients
         n, k = coefficients.shape
-        if layout.shifted.size > MOST_PANEL_NUMBERS or not n:
+        if layout.size > MOST_PANEL_NUMBERS or not n:
             return None
         owner = classes_of_centers(coefficients)
         K = n_classes(k) or 1
@@ -284,7 +288,7 @@ class FusedValues:
             sides = sides_of_pairs(K)
             sides = sides // narrow * wide + sides % narrow
         return cls(
-            Panels.lay_out(layout, DOUBLE, [np.concatenate(kinds)], np.zeros(n)),
+            Panels.lay_out(layout, DOUBLE, [np.concatenate(kinds)]),
             np.array([*runs, n], dtype=np.int64),
             np.array(columns, dtype=np.int64),
             aligned(weights),
@@ -298,7 +302,7 @@ class FusedValues:
 
         rows, layout, m = np.ascontiguousarray(rows), self.panels.layout, len(rows)
         found, squares = out if out.flags.c_contiguous else np.empty(out.shape), np.empty(m)
-        least = max(LEAST_SUM_ROWS, int(LEAST_SUM_WORK / (layout.shifted.size + self.weights.size)))
+        least = max(LEAST_SUM_ROWS, int(LEAST_SUM_WORK / (layout.size + self.weights.size)))
         share_rows(
             *(several_scores, m, least, rows, layout.point, layout.order, layout.g),
             *(self.panels.lines, self.panels.exponents, self.runs, self.columns, self.weights),

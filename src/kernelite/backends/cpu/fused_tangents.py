@@ -83,7 +83,7 @@ def tangent_sums(rounding: ExactRounding, layout: Layout) -> PanelSums | None:
 
     expansion, gamma, squares = rounding.expansion, layout.gamma, layout.squares
     n = len(squares)
-    if not n or layout.shifted.size > MOST_PANEL_NUMBERS or not rounding.in_range:
+    if not n or layout.size > MOST_PANEL_NUMBERS or not rounding.in_range:
         return None
     if not 2.0 * gamma * float(np.median(squares)) <= REACHES[1]:  # of rows like the centers
         return None
@@ -99,7 +99,7 @@ def tangent_sums(rounding: ExactRounding, layout: Layout) -> PanelSums | None:
     natural = replace(layout, gamma=gamma / LOG2_E)
     panels, blocks, signs = Panels.by_sign(natural, SINGLE, weights)
     linear = np.zeros(len(layout.point))
-    linear[layout.order] = 2.0 * gamma * (weights @ layout.shifted)
+    linear[layout.order] = 2.0 * gamma * layout.weighted(weights)
     terms = tangent_terms(layout, blocks, sizes)
     relative = [
         error + (steps + BLOCK_PANELS + OTHER_UNITS) * SINGLE_UNIT
@@ -132,12 +132,12 @@ def doubles_units(layout: Layout, n: int) -> float:
 def tangent_terms(layout: Layout, blocks: list[NDArray[np.intp]], sizes: FloatArray) -> FloatArray:
     """What the kernel needs of each block, shape (B, 6)."""
     d, scale = len(layout.point), 2.0 * layout.gamma
-    chains = scale * layout.chains
-    dropped, terms = float(np.linalg.norm(layout.least)), np.empty((len(blocks), 6))
+    dropped, chains = float(np.linalg.norm(layout.least)), layout.chains()
+    terms = np.empty((len(blocks), 6))
     for number, block in enumerate(blocks):
         x = scale * math.sqrt(float(layout.squares[block].max()))
         terms[number] = (
-            SINGLE_UNIT * float(chains[block].max()),
+            SINGLE_UNIT * scale * float(chains[block].max()),
             (2.1 * SINGLE_UNIT + UNIT * (d + 8)) * x,
             x,
             float(sizes[block].sum()),
@@ -193,7 +193,7 @@ class SeveralTangents:
 
         expansion, gamma, squares = rounding.expansion, layout.gamma, layout.squares
         (n, k), d = expansion.coefficients.shape, len(layout.point)
-        if not n or layout.shifted.size > MOST_PANEL_NUMBERS or not rounding.in_range:
+        if not n or layout.size > MOST_PANEL_NUMBERS or not rounding.in_range:
             return None
         if not 2.0 * gamma * float(np.median(squares)) <= REACHES[1]:  # of rows like the centers
             return None
@@ -204,7 +204,7 @@ class SeveralTangents:
         own = _WeightColumns.of(expansion.coefficients)
         order = np.concatenate(own.groups)
         natural = replace(layout, gamma=gamma / LOG2_E)  # exponents of e, not of two
-        panels = Panels.lay_out(natural, SINGLE, own.groups, np.zeros(n))
+        panels = Panels.lay_out(natural, SINGLE, own.groups)
         panels = replace(panels, layout=layout)
         # Where padded centers are, and which panels a tile has: none of two groups.
         counts = np.array([-(-len(group) // SINGLE.panel) for group in own.groups])
@@ -220,7 +220,7 @@ class SeveralTangents:
             shared = (sizes[group][:, columns] / scale[columns]).max(axis=1)
             table[-1, at] = shared * (1.0 + 1e-6)  # rounded up
         linear = np.zeros((d, -(-k // LANES_OF_SUMS) * LANES_OF_SUMS))
-        linear[layout.order, :k] = 2.0 * gamma * (layout.shifted.T @ weights)
+        linear[layout.order, :k] = 2.0 * gamma * layout.weighted(weights)
         total = sizes.sum(axis=0) * (1.0 + 1e-9)
         terms = tangent_terms(layout, [order], sizes.max(axis=1))[0]
         smallest = float(sizes[sizes > 0.0].min())
@@ -249,7 +249,7 @@ class SeveralTangents:
         """Scores and bounds, each of shape (m, k)."""
         from kernelite.backends.cpu.kernels.tangent_values import several_tangents
 
-        m, numbers = len(rows), self.panels.layout.shifted.size + self.fixed[4].size
+        m, numbers = len(rows), self.panels.layout.size + self.fixed[4].size
         scores, bounds = np.empty((m, self.n_outputs)), np.empty((m, self.n_outputs))
         least = max(LEAST_SEVERAL_ROWS, int(LEAST_SUM_WORK / numbers))
         rows = np.ascontiguousarray(rows)

@@ -11,6 +11,7 @@ First come the boxes that centers are sorted into; last, logarithms of sums that
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse, row_blocks
-from kernelite.machine.expansion import KernelExpansion, squared_distances
+from kernelite.machine.expansion import KernelExpansion, squared_distances, squared_norms
 from kernelite.machine.ops import ops
 from kernelite.program.bounded import NEAR, Bounded
 from kernelite.program.cascade import Block
@@ -209,7 +210,7 @@ class LocalEngine:
         width = min(w for w in WIDTHS if w >= expansion.n_features)
         centers = expansion.dense_centers()
         weight = np.abs(expansion.coefficients).sum(axis=0)
-        reach = float(np.sqrt(np.einsum("ij,ij->i", centers, centers)).max(initial=0.0))
+        reach = math.sqrt(float(squared_norms(centers).max(initial=0.0)))
         absolute = LOST_TERMS * (1.0 + weight) + folding(expansion, weight, reach, mapped=mapped)
         leaves = sort_into_leaves(centers, expansion.coefficients, width)
         return cls(expansion, settings, leaves, width, absolute)

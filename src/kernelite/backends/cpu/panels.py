@@ -25,6 +25,7 @@ at most the formula above with v = (L + 4) u, which is what `error_terms` gets f
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -33,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse, row_blocks
+from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
 from kernelite.series.rounding import LOG2_E, UNIT
 from kernelite.support.records import dataclass
 
@@ -45,13 +46,16 @@ ENTRIES_PAY = 0.5  # rows with fewer of all features are taken entry by entry
 FEWEST_PANEL_FEATURES = 16  # of narrower rows, entries are never taken one by one
 SHOWN_ROWS = 16  # so many rows of a block show how many entries rows have
 BLOCK_BYTES, BLOCK_PANELS = 1 << 18, 8  # of panels that many rows meet in turn
-COPIED_NUMBERS = 1 << 19  # of centers, that are copied at a time, since all may be many
+COPIED_NUMBERS = 1 << 17  # of centers, that are copied at a time, since all may be many
 CACHE_LINE_BYTES = 64  # bytes that a processor takes from memory at once
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
     """Centers about a point, features in the order in which products are summed.
+
+    Shifted centers are made some at a time, when they are asked for: all would take as much memory
+    as the model.
 
     Parameters
     ----------
@@ -60,8 +64,8 @@ class Layout:
     order : ndarray of shape (L,)
         Features in which centers differ from p, those with small entries first: what is added
         first is rounded most often.
-    shifted : ndarray of shape (n, L)
-        s.
+    centers : ndarray or csr_array of shape (n, d)
+        x, as they are.
     gamma : float
     filled : float
         The share of entries of s that are not zero.
@@ -69,14 +73,14 @@ class Layout:
 
     point: FloatArray
     order: NDArray[np.int64]
-    shifted: FloatArray
+    centers: Rows
     gamma: float
     filled: float
 
     @classmethod
-    def about_middle(cls, centers: FloatArray, gamma: float) -> Layout:
+    def about_middle(cls, centers: Rows, gamma: float) -> Layout:
         """About the value that most centers share, per feature, else about their mean."""
-        return cls.about(middle(centers), centers, gamma)
+        return cls.about(middle(dense_block(centers, slice(None))), centers, gamma)
 
     @classmethod
     def about_origin(cls, centers: FloatArray, gamma: float) -> Layout:
@@ -84,21 +88,45 @@ class Layout:
         return cls.about(np.zeros(centers.shape[1]), centers, gamma)
 
     @classmethod
-    def about(cls, point: FloatArray, centers: FloatArray, gamma: float) -> Layout:
+    def about(cls, point: FloatArray, centers: Rows, gamma: float) -> Layout:
         """About a point."""
-        shifted = centers - point
-        squares = np.einsum("ij,ij->j", shifted, shifted)
-        order = np.argsort(squares, kind="stable")
-        order = order[squares[order] > 0.0]
-        shifted = np.take(shifted, order, axis=1)
-        filled = float(np.count_nonzero(shifted)) / max(shifted.size, 1)
-        return cls(point, order, shifted, gamma, filled)
+        squares, filled = feature_sums(point, centers)
+        order = feature_order(squares)
+        return cls(point, order, centers, gamma, filled / max(centers.shape[0] * len(order), 1))
 
     @classmethod
     def without_centers(cls, point: FloatArray, gamma: float) -> Layout:
         """Where centers are met as they are."""
         d = len(point)
         return cls(point, np.arange(d), np.empty((0, d)), gamma, 1.0)
+
+    @property
+    def n_centers(self) -> int:
+        """n."""
+        return int(self.centers.shape[0])
+
+    @property
+    def size(self) -> int:
+        """Numbers of all shifted centers, n L."""
+        return self.n_centers * len(self.order)
+
+    def shifted(self, some: slice | NDArray[np.intp]) -> FloatArray:
+        """s of some centers, shape (some, L)."""
+        found = np.take(dense_block(self.centers, some), self.order, axis=1)
+        found -= self.point[self.order]
+        return found
+
+    def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """All shifted centers, some at a time."""
+        for block in row_blocks(self.n_centers, _rows_copied(len(self.order))):
+            yield block, self.shifted(block)
+
+    def weighted(self, weights: FloatArray) -> FloatArray:
+        """sum_i w_i s_i, shape (L,); of weights of several outputs, (n, k): shape (L, k)."""
+        total = np.zeros((len(self.order), *weights.shape[1:]))
+        for block, s in self.blocks():
+            total += s.T @ weights[block]
+        return total
 
     @property
     def g(self) -> float:
@@ -108,19 +136,20 @@ class Layout:
     @cached_property
     def squares(self) -> FloatArray:
         """|s|^2, shape (n,)."""
-        return np.asarray(np.einsum("ij,ij->i", self.shifted, self.shifted))
+        squares = np.empty(self.n_centers)
+        for block, s in self.blocks():
+            np.einsum("ij,ij->i", s, s, out=squares[block])
+        return squares
 
     def reach(self, centers: NDArray[np.intp]) -> float:
         """R = max |s| of some centers."""
         return math.sqrt(float(self.squares[centers].max()))
 
-    @cached_property
     def chains(self) -> FloatArray:
         """|s|' = sqrt(sum_l (L - l + 1) s_l^2), shape (n,): roundings of products grow with it."""
-        n, length = self.shifted.shape
-        chains, weights = np.empty(n), np.arange(length, 0, -1.0)
-        for block in row_blocks(n, max(1, COPIED_NUMBERS // max(1, length))):
-            chains[block] = np.sqrt(np.square(self.shifted[block]) @ weights)
+        chains, weights = np.empty(self.n_centers), np.arange(len(self.order), 0, -1.0)
+        for block, s in self.blocks():
+            chains[block] = np.sqrt(np.square(s, out=s) @ weights)
         return chains
 
     @property
@@ -156,8 +185,10 @@ class Layout:
     @cached_property
     def least(self) -> FloatArray:
         """How far a row's feature may be off p and count as there, shape (L,)."""
-        highest, lowest = (end(axis=0, initial=0.0) for end in (self.shifted.max, self.shifted.min))
-        return np.asarray(SAME_PLACE * np.maximum(highest, -lowest))
+        reach = np.zeros(len(self.order))
+        for _, s in self.blocks():
+            np.maximum(reach, np.abs(s, out=s).max(axis=0, initial=0.0), out=reach)
+        return SAME_PLACE * reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,9 +215,13 @@ class Panels:
 
     @classmethod
     def lay_out(
-        cls, layout: Layout, precision: Any, groups: list[NDArray[np.intp]], logs: FloatArray
+        cls,
+        layout: Layout,
+        precision: Any,
+        groups: list[NDArray[np.intp]],
+        weights: FloatArray | None = None,
     ) -> Panels:
-        """One or more blocks per group of centers; `logs` of shape (n,) is added to exponents."""
+        """One or more blocks per group of centers; log2 of |weights| (n,) is added to exponents."""
         width, length = precision.panel, len(layout.order)
         most = max(1, min(BLOCK_PANELS, BLOCK_BYTES // max(1, width * length * precision.size)))
         counts = [-(-len(group) // width) for group in groups]
@@ -197,15 +232,18 @@ class Panels:
         c = _aligned_room((first * width,), precision.dtype)
         c[:] = -np.inf
         lines = _aligned_room((first, length, width), precision.dtype)
-        at, step = 0, max(1, COPIED_NUMBERS // max(1, width * length))
+        at, step = 0, _rows_copied(width * length)
         for group, count in zip(groups, counts):
             for part in row_blocks(len(group), COPIED_NUMBERS):
                 some, place = group[part], at * width + part.start
-                c[place : place + len(some)] = logs[some] - layout.g * layout.squares[some]
+                exponents = -layout.g * layout.squares[some]
+                if weights is not None:
+                    exponents += np.log2(np.abs(weights[some]))
+                c[place : place + len(some)] = exponents
             for part in row_blocks(count, step):
                 some, panels = group[part.start * width : part.stop * width], part.stop - part.start
                 x = np.zeros((panels * width, length))
-                x[: len(some)] = 2.0 * layout.g * layout.shifted[some]
+                np.multiply(layout.shifted(some), 2.0 * layout.g, out=x[: len(some)])
                 x = x.reshape(panels, width, length).transpose(0, 2, 1)
                 lines[at + part.start : at + part.stop] = x
             at += count
@@ -213,21 +251,19 @@ class Panels:
 
     @classmethod
     def by_sign(
-        cls, layout: Layout, precision: Any, weights: FloatArray, logs: FloatArray | None = None
+        cls, layout: Layout, precision: Any, weights: FloatArray, *, inside: bool = False
     ) -> tuple[Panels, list[NDArray[np.intp]], FloatArray]:
         """Centers of one sign stand together, by their norms: panels, centers and sign of a block.
 
-        `logs` of |weights|, each of shape (n,), are part of the exponents; without logs, |weights|
-        stand in their place.
+        Logarithms of |weights| (n,) are part of the exponents if these are `inside`; else |weights|
+        stand in the place of exponents.
         """
-        groups = [
-            own[np.argsort(layout.squares[own], kind="stable")]
-            for own in (np.flatnonzero(weights > 0.0), np.flatnonzero(weights < 0.0))
-        ]
-        given = np.zeros(len(weights)) if logs is None else logs
-        made = cls.lay_out(layout, precision, groups, given)
+        near = np.argsort(layout.squares, kind="stable")
+        groups = [near[own[near]] for own in (weights > 0.0, weights < 0.0)]
+        del near
+        made = cls.lay_out(layout, precision, groups, weights if inside else None)
         second = -(-len(groups[0]) // precision.panel) * precision.panel
-        if logs is None:
+        if not inside:
             held = np.zeros(len(made.exponents), precision.dtype)
             for start, group in zip((0, second), groups):
                 held[start : start + len(group)] = np.abs(weights[group])
@@ -269,15 +305,14 @@ def _aligned_room(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
 
 
 def error_terms(
-    layout: Layout, groups: list[NDArray[np.intp]], logs: FloatArray, unit: float
+    layout: Layout, groups: list[NDArray[np.intp]], unit: float, weights: FloatArray | None = None
 ) -> FloatArray:
     """The exponent's error per group, shape (groups, 5).
 
     |error| <= t_0 |w|' + t_1 + t_2 |u| + t_3 |u|^2, and t_4 n |w| where only n entries were
     multiplied, instead of t_0 |w|'.
     """
-    d, g = len(layout.point), layout.g
-    chains = layout.chains * (2.0 * g)
+    d, g, chains = len(layout.point), layout.g, layout.chains()
     dropped = float(np.linalg.norm(layout.least))
     terms = np.zeros((len(groups), 5))
     for number, group in enumerate(groups):
@@ -285,10 +320,12 @@ def error_terms(
             continue
         square = float(layout.squares[group].max())
         reach = math.sqrt(square)
-        x, log = 2.0 * g * reach, float(np.abs(logs[group]).max())
+        x, log = 2.0 * g * reach, 0.0
+        if weights is not None:
+            log = float(np.abs(np.log2(np.abs(weights[group]))).max())
         sure = UNIT * (d + 8)
         terms[number] = (
-            unit * float(chains[group].max()),
+            unit * 2.0 * g * float(chains[group].max()),
             unit * (2.0 * (g * square + log) + log + g * square)
             + sure * g * square
             + x * dropped
@@ -298,6 +335,27 @@ def error_terms(
             unit * x,
         )
     return terms * (1.0 + 1e-3)  # the terms' own roundings, and products of roundings
+
+
+def _rows_copied(width: int) -> int:
+    """How many rows of so many numbers are copied at a time."""
+    return max(1, COPIED_NUMBERS // max(1, width))
+
+
+def feature_sums(point: FloatArray, centers: Rows) -> tuple[FloatArray, int]:
+    """The sum of (x_j - p_j)^2 of each feature, shape (d,), and how many of all are not zero."""
+    squares, filled = np.zeros(len(point)), 0
+    for block in row_blocks(centers.shape[0], _rows_copied(len(point))):
+        s = dense_block(centers, block) - point
+        squares += np.einsum("ij,ij->j", s, s)
+        filled += int(np.count_nonzero(s))
+    return squares, filled
+
+
+def feature_order(squares: FloatArray) -> NDArray[np.int64]:
+    """Features that differ anywhere, those with small sums of squares first."""
+    order = np.argsort(squares, kind="stable")
+    return order[squares[order] > 0.0]
 
 
 def middle(centers: FloatArray) -> FloatArray:

@@ -131,13 +131,15 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
             engine=task.engine,
             on_progress=on_progress,
         )
-    local = finals = None
+    local, kept = None, _kept_within(task, sample, tolerances)
     if wanted is None:
+        # The engine takes more than the centers do, and so will boxes of them.
+        finals = None
         if head.sum_budget(tolerances) is not None:
-            task.forget_engine()  # it takes more than the centers do, and so will boxes of them
+            task.forget_engine()
         found = local_candidate(
             *(task.expansion, head, judges, criterion, tolerances),
-            exact=lambda rows: task.engine.run(rows).scores,
+            exact=task.last_scores,
             exact_nanoseconds=explained.exact_nanoseconds,
             mapped=task.mapped,
             measure=plan == "measure",
@@ -151,7 +153,7 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
         "expansion": task.expansion,
         "plan": explained.noting(task.sample_note(sample)),
         "local": local,
-        **_kept_within(task, sample, tolerances),
+        **kept,
     }
 
 

@@ -68,6 +68,12 @@ class Task:
         """Free its memory; whoever asks for it later has it laid out again."""
         self.__dict__.pop("engine", None)
 
+    def last_scores(self, rows: FloatArray) -> FloatArray:
+        """Exact scores of rows; then the engine's memory is freed."""
+        scores = self.engine.run(rows).scores
+        self.forget_engine()
+        return scores
+
     @property
     def mapped(self) -> bool:
         """Whether rows come through an affine map."""
