@@ -6,17 +6,21 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.backends.cpu import exact_rounding as module
 from kernelite.backends.cpu.exact import DoublePrecision, ExactEngine
 from kernelite.backends.cpu.exact_rounding import ExactRounding
+from kernelite.backends.cpu.panels import shown_centers
+from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.threads import limit_threads
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.program.bounded import Factored, spelled_out
+from kernelite.program.bounded import EXACT_SINGLE, Factored, spelled_out
 from kernelite.program.cascade import holds
-from kernelite.program.criteria import Proven, Within
+from kernelite.program.criteria import Criterion, Proven, Within
 from kernelite.series.rounding import SAFETY, UNIT
 from tests.helpers import random_expansion, scores_and_bounds
 from tests.oracle import error_ratios, true_scores
@@ -261,3 +265,41 @@ def test_bounds_of_sums_are_their_formula() -> None:
     )
     extra = spelled_out(moved.bounds(squares, 1))[:, 0] - found
     np.testing.assert_allclose(extra, 56.0 * SAFETY * UNIT, rtol=1e-5)
+
+
+class Asked(Criterion):
+    """A criterion that no numbers tell."""
+
+    asks_values = True
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+
+    def __call__(self, scores: FloatArray, bounds: FloatArray) -> NDArray[np.bool_]:
+        return (bounds <= self.tolerance).all(axis=1)
+
+
+def test_few_rows_are_left_out_by_a_stage_that_would_leave_some_open() -> None:
+    """Centers show how many; many rows show it themselves."""
+    rng = np.random.default_rng(0)
+    model = KernelExpansion(rng.normal(size=(700, 6)), rng.normal(size=700), 0.0, gamma=0.4)
+    engine, rows = ExactEngine.prepare(model), rng.normal(size=(4000, 6))
+    assert engine.tangent is None
+    assert engine.single is not None
+    bounds = engine.single.run(shown_centers(model.centers))[1]
+
+    def answered(criterion: Criterion, m: int) -> int:
+        """Rows that single precision answers, of a fresh runner's first call and its second."""
+        runner = stage_engine(engine)
+        for _ in range(2):
+            _, counted = runner.run(rows[:m], lambda scores: scores, criterion)
+        return int(counted.stages[EXACT_SINGLE])
+
+    all_of_them, most, some = (1.01 * float(np.quantile(bounds, q)) for q in (1.0, 0.9, 0.3))
+    for m in (1, 8, 30):
+        assert answered(Within(np.full(1, all_of_them)), m) >= 0.9 * m
+        assert answered(Within(np.full(1, most)), m) == 0
+        assert answered(Within(np.full(1, some)), m) == 0
+        assert answered(Asked(all_of_them), m) == 0
+    assert answered(Within(np.full(1, most)), 4000) > 2000
+    assert answered(Within(np.full(1, some)), 4000) == 0

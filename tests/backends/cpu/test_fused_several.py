@@ -15,7 +15,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
 import kernelite as kl
-from kernelite.backends.cpu import fused_tangents
+from kernelite.backends.cpu import panels
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.fused_tangents import BEYOND, SHALLOW, SeveralTangents
 from kernelite.backends.cpu.kernels.providers import jit_available
@@ -224,9 +224,9 @@ def test_a_stage_that_would_be_in_vain_is_passed_over(monkeypatch: pytest.Monkey
         for some in (rows, rows[:1], rows):
             _, counted = runner.run(some, lambda scores: scores, criterion)
             assert counted.stages[stage] == len(some)
-    assert sum(calls[-3:]) < len(rows) + 3 * fused_tangents.SHOWN_CENTERS
+    assert sum(calls[-3:]) < len(rows) + 3 * panels.SHOWN_CENTERS
     assert calls.count(1) == 1
-    assert calls[-1] == fused_tangents.SHOWN_CENTERS
+    assert calls[-1] == panels.SHOWN_CENTERS
 
 
 def test_models_out_of_reach_are_left_to_doubles() -> None:

@@ -20,7 +20,9 @@ from kernelite.backends.cpu.fused_pairs import FusedPairs
 from kernelite.backends.cpu.fused_sigmoid import sigmoid_sums
 from kernelite.backends.cpu.fused_sums import FusedValues, PanelSums, in_precision, rbf_sums
 from kernelite.backends.cpu.fused_tangents import SeveralTangents, tangent_sums
+from kernelite.backends.cpu.heads import settled_by
 from kernelite.backends.cpu.one_pass import SignLabels, SumsPass
+from kernelite.backends.cpu.panels import shown_centers
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
@@ -37,8 +39,12 @@ __all__ = [
 ]
 
 TRIED_ROWS = 32  # as many rows show whether a stage settles enough of them
-TRIED_OF_SEVERAL = 4  # where centers have shown most of it
 ROWS_PER_TRIED = 16  # at most one row of so many is tried
+MOST_CRITERIA = 16  # for which it is kept what share of centers is settled
+TRIED_NUMBERS = 1 << 22  # of rows that meet centers: trying rows takes less than summing that up
+OPEN_NUMBERS = 1 << 19  # that are summed up in the time that it takes to go on with open rows,
+ASKED_NUMBERS = 1 << 21  # or to ask a criterion that numbers do not tell
+SINGLE_COST, QUICK_COST = 0.6, 0.8  # times doubles' time, that sums in fewer digits may take
 FEWEST_NUMBERS = 1 << 11  # of centers: smaller models give all digits of values, and are as fast
 ENTRIES_PER_MEETING = 16  # entries of a row in panels, in the time of one that meets another
 MOST_DENSE_NUMBERS = 1 << 26  # numbers of centers that are made dense for panels
@@ -187,6 +193,11 @@ class ExactEngine:
         """Numbers of all centers."""
         return int(self.expansion.centers.size)
 
+    @cached_property
+    def shown(self) -> FloatArray:
+        """Some centers, as rows like those to come."""
+        return shown_centers(self.expansion.centers)
+
     @property
     def doubles_are_quick(self) -> bool:
         """Whether labels in doubles take no longer than with quick exponentials."""
@@ -286,6 +297,11 @@ class ShortEngine(Protocol):
         ...
 
     @property
+    def shown(self) -> FloatArray:
+        """Some centers, as rows like those to come."""
+        ...
+
+    @property
     def doubles_are_quick(self) -> bool:
         """Whether labels in doubles take no longer than with quick exponentials."""
         ...
@@ -329,7 +345,9 @@ class FewerDigits:
         into: FloatArray | None = None,
     ) -> Bounded | None:
         """Scores and bounds, where they are good enough for what is asked and settle enough."""
-        if criterion is None or not self._serves(criterion):
+        if criterion is None or rows.shape[0] < self._fewest.get(criterion, 0):
+            return None
+        if not self._serves(criterion):
             return None
         found = self.engine.fewer_digits(rows, criterion, quick=self.quick)
         if found is None:
@@ -337,7 +355,7 @@ class FewerDigits:
         sums, taken = found
         if criterion.labels_alone and not (self.quick or self.values):
             sums = self._behind_a_form(sums, taken)
-        if not _pays(sums, taken, criterion):
+        if not self._pays(sums, taken, criterion):
             return None
         return Bounded(*sums.run(taken), finite_if_bounded=True)
 
@@ -376,6 +394,65 @@ class FewerDigits:
             return sums
         return engine.for_open_labels or sums
 
+    def _pays(self, sums: ShortSums, rows: Rows, criterion: Criterion) -> bool:
+        """Whether sums settle enough rows, as centers or some of the rows show."""
+        m, labels = rows.shape[0], criterion.labels_alone
+        some = slice(None, None, max(ROWS_PER_TRIED, m // TRIED_ROWS))
+        if labels:
+            several = isinstance(sums, SeveralTangents)
+            if several and self._shown(sums, criterion) < WORTHWHILE_SHARE:
+                return False
+            few = m < ROWS_PER_TRIED * TRIED_ROWS
+            return few or _settled(sums, rows[some], criterion) >= WORTHWHILE_SHARE
+        if m < self._fewest_rows(sums, criterion):
+            return False
+        if self._shown(sums, criterion) == 1.0 or m * self.engine.n_numbers < TRIED_NUMBERS:
+            return True
+        return _settled(sums, rows[some], criterion) > self._cost
+
+    def _fewest_rows(self, sums: ShortSums, criterion: Criterion) -> int:
+        """Rows from which sums of values pay: those that take long enough to be tried, or fewer.
+
+        Sums of m rows save the time of `saved` m numbers. Open rows go on at a cost that does not
+        depend on their number; so does what a criterion must be asked itself, since its rule in
+        numbers does not tell. Of m rows there are such with probability 1 - told^m.
+        """
+        found = self._fewest.get(criterion)
+        if found is None:
+            share, numbers = self._shown(sums, criterion), self.engine.n_numbers
+            saved, told, cost = max(share - self._cost, 0.0) * numbers, share, OPEN_NUMBERS
+            if criterion.rule is None and share:
+                told, cost = _told(sums, self.engine.shown, criterion), ASKED_NUMBERS
+            m = np.arange(1, -(-TRIED_NUMBERS // numbers))
+            pays = saved * m > (1.0 - told**m) * cost
+            found = 1 + int(np.argmax(pays)) if pays.any() else len(m) + 1
+            self._fewest[criterion] = found
+        return found
+
+    def _shown(self, sums: ShortSums, criterion: Criterion) -> float:
+        """The share of centers, taken as rows, that sums settle."""
+        found = self._shares.get(criterion)
+        if found is None:
+            if len(self._shares) >= MOST_CRITERIA:  # some are made anew for each call
+                self._shares.clear()
+                self._fewest.clear()
+            sure = _surely(sums, criterion)
+            found = 1.0 if sure else _settled(sums, self.engine.shown, criterion)
+            self._shares[criterion] = found
+        return found
+
+    @property
+    def _cost(self) -> float:
+        return QUICK_COST if self.quick else SINGLE_COST
+
+    @cached_property
+    def _shares(self) -> dict[Criterion, float]:
+        return {}
+
+    @cached_property
+    def _fewest(self) -> dict[Criterion, int]:
+        return {}
+
     def _serves(self, criterion: Criterion) -> bool:
         if criterion.labels_alone:
             return not (self.quick and self.engine.doubles_are_quick)
@@ -383,20 +460,16 @@ class FewerDigits:
         return wanted and criterion.asks_values and self.engine.n_numbers >= FEWEST_NUMBERS
 
 
-def _pays(sums: ShortSums, rows: Rows, criterion: Criterion) -> bool:
-    """Whether sums settle enough, surely or as some of the rows show."""
-    tried = TRIED_ROWS
-    if isinstance(sums, SeveralTangents):
-        if not sums.helps(criterion):
-            return False
-        tried = TRIED_OF_SEVERAL
-    # What values ask of a bound is the same for all rows: two of them show enough.
-    if rows.shape[0] < ROWS_PER_TRIED * (TRIED_ROWS if criterion.labels_alone else 2):
-        return True
-    if _surely(sums, criterion):
-        return True
-    some = rows[:: max(ROWS_PER_TRIED, rows.shape[0] // tried)]
-    return float(criterion(*sums.run(some)).mean()) >= WORTHWHILE_SHARE
+def _settled(sums: ShortSums, rows: Rows, criterion: Criterion) -> float:
+    """The share of rows that sums settle."""
+    return float(criterion(*sums.run(rows)).mean()) if rows.shape[0] else 1.0
+
+
+def _told(sums: ShortSums, rows: Rows, criterion: Criterion) -> float:
+    """The share of rows that sums settle as the criterion's numbers alone tell."""
+    if criterion.enough is None:
+        return 0.0
+    return float(settled_by(criterion.enough, Bounded(*sums.run(rows)), np.inf).rows.mean())
 
 
 def _surely(sums: ShortSums, criterion: Criterion) -> bool:

@@ -24,7 +24,14 @@ from kernelite.backends.cpu.fused_sums import (
     rbf_sums,
 )
 from kernelite.backends.cpu.kernels.compiling import jit_available
-from kernelite.backends.cpu.panels import Layout, aligned, feature_order, feature_sums, middle
+from kernelite.backends.cpu.panels import (
+    Layout,
+    aligned,
+    feature_order,
+    feature_sums,
+    middle,
+    shown_centers,
+)
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray, is_sparse
 from kernelite.program.criteria import Criterion
@@ -85,6 +92,11 @@ class PartsLayout:
     def n_numbers(self) -> int:
         """Numbers of all centers."""
         return sum(layout.size for layout in self.layouts)
+
+    @cached_property
+    def shown(self) -> FloatArray:
+        """Some centers, as rows like those to come."""
+        return shown_centers(self.layouts[0].centers)
 
     def fewer_digits(
         self, rows: Any, criterion: Criterion, *, quick: bool

@@ -51,7 +51,6 @@ from kernelite.backends.cpu.panels import BLOCK_PANELS, LOG2_E, Layout, Panels, 
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FLOAT64, FloatArray
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
-from kernelite.program.criteria import Criterion
 from kernelite.series.rounding import SAFETY, SINGLE_UNIT, UNIT
 from kernelite.support.records import dataclass
 
@@ -154,9 +153,6 @@ SUMMED_UNITS = 22.0  # of |b_ij|, two products, sixteen sums of a lane and one o
 SHALLOW = 1.0 / 0.2065  # 1 / q(-3.5), rounded up
 BEYOND = 2.8  # (h + 1 + |t|) / h beyond |t| = 3.5, rounded up: it is largest at -3.5
 LEAST_SEVERAL_ROWS = 24  # that a thread takes at once
-SHOWN_CENTERS = 32  # which show whether bounds are good enough for rows like them
-WORTHWHILE = 0.5  # the share of them from which that is so
-MOST_CRITERIA = 16  # of which that is kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,19 +164,13 @@ class SeveralTangents:
     panels : Panels
     fixed : tuple
         What the kernel takes between rows and scores.
-    shown : ndarray of shape (few, d)
-        Some centers, as rows like those to come.
     n_outputs : int
         k.
-    helpful : dict
-        By criterion, whether bounds of the centers that are shown are good enough.
     """
 
     panels: Panels
     fixed: tuple[Any, ...]
-    shown: FloatArray
     n_outputs: int
-    helpful: dict[Criterion, bool]
 
     most_error = math.inf
 
@@ -242,8 +232,7 @@ class SeveralTangents:
                 ]
             ),
         )
-        shown = expansion.dense_centers()[:: max(1, n // SHOWN_CENTERS)][:SHOWN_CENTERS]
-        return cls(panels, fixed, np.ascontiguousarray(shown).view(FLOAT64), k, {})
+        return cls(panels, fixed, k)
 
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, k)."""
@@ -255,17 +244,6 @@ class SeveralTangents:
         rows = np.ascontiguousarray(rows)
         share_rows(several_tangents, m, least, rows, *self.fixed, scores, bounds)
         return scores, bounds
-
-    def helps(self, criterion: Criterion) -> bool:
-        """Whether bounds are good enough for most rows like the centers."""
-        try:
-            return self.helpful[criterion]
-        except KeyError:
-            if len(self.helpful) >= MOST_CRITERIA:  # some are made anew for each call
-                self.helpful.clear()
-            good = float(criterion(*self.run(self.shown)).mean()) >= WORTHWHILE
-            self.helpful[criterion] = good
-            return good
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from kernelite.program.bounded import Bounded, Factored, Settled, spelled_out
 from kernelite.program.cascade import Judge, holds, judged
 from kernelite.program.criteria import Criterion, Rule, Within
 
-__all__ = ["chances_of_pairs", "couple_rows", "decisions_of", "judge", "judge_here"]
+__all__ = ["chances_of_pairs", "couple_rows", "decisions_of", "judge", "judge_here", "settled_by"]
 
 VOTE_WORK = 10  # times as long as a bound is compared takes a pair's vote
 COUPLED_PER_THREAD = 1 << 13  # classes times classes, of all rows: some thirty microseconds
@@ -105,7 +105,7 @@ def judge(criterion: Criterion, found: Bounded, farthest: float) -> Settled:
         seen = judged(Within(limits), found, farthest)  # one number per row is enough
     else:
         given = bounds if bounds is None else spelled_out(bounds)
-        seen = _by_kernel(rule, found._replace(bounds=given), farthest)
+        seen = settled_by(rule, found._replace(bounds=given), farthest)
     if seen.n_open and asked.rule is None:  # the criterion itself may settle more
         still = np.flatnonzero(~seen.rows)
         seen.rows[still] = holds(criterion, found.rows(still))
@@ -113,7 +113,7 @@ def judge(criterion: Criterion, found: Bounded, farthest: float) -> Settled:
     return seen
 
 
-def _by_kernel(rule: Rule, found: Bounded, farthest: float) -> Settled:
+def settled_by(rule: Rule, found: Bounded, farthest: float) -> Settled:
     """Which rows a rule settles, whose bounds are spelled out."""
     from kernelite.backends.cpu.kernels import judging
 

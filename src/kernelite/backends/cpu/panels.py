@@ -34,11 +34,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
+from kernelite.data.rows.inputs import (
+    FloatArray,
+    Rows,
+    dense_block,
+    is_sparse,
+    row_blocks,
+    some_rows,
+)
 from kernelite.series.rounding import LOG2_E, UNIT
 from kernelite.support.records import dataclass
 
-__all__ = ["BLOCK_PANELS", "LOG2_E", "Layout", "Panels", "aligned", "error_terms", "middle"]
+__all__ = [
+    "BLOCK_PANELS",
+    "LOG2_E",
+    "Layout",
+    "Panels",
+    "aligned",
+    "error_terms",
+    "feature_order",
+    "feature_sums",
+    "middle",
+    "shown_centers",
+]
 
 SHARED_MAJORITY = 0.5  # of the centers that share a value for it to be the origin of a feature
 SAME_PLACE = 1e-12  # of a feature's reach, that a row may be off its origin and count as there
@@ -47,6 +65,7 @@ FEWEST_PANEL_FEATURES = 16  # of narrower rows, entries are never taken one by o
 SHOWN_ROWS = 16  # so many rows of a block show how many entries rows have
 BLOCK_BYTES, BLOCK_PANELS = 1 << 18, 8  # of panels that many rows meet in turn
 COPIED_NUMBERS = 1 << 17  # of centers, that are copied at a time, since all may be many
+SHOWN_CENTERS = 64  # that show what rows are like
 CACHE_LINE_BYTES = 64  # bytes that a processor takes from memory at once
 
 
@@ -335,6 +354,11 @@ def error_terms(
             unit * x,
         )
     return terms * (1.0 + 1e-3)  # the terms' own roundings, and products of roundings
+
+
+def shown_centers(centers: Rows) -> FloatArray:
+    """Some centers, as rows like those to come."""
+    return dense_block(some_rows(centers, SHOWN_CENTERS), slice(None))
 
 
 def _rows_copied(width: int) -> int:
