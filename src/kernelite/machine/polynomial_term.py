@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.exactly import UNIT
-from kernelite.machine.ops import ops
+from kernelite.machine.ops import NUMPY, Arithmetic, ops
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.arithmetic import NUMPY, Arithmetic
+from kernelite.machine.ops import NUMPY, Arithmetic
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
 from kernelite.series.directional import DirectionalBound

@@ -13,10 +13,9 @@ from collections.abc import Callable
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks, rows_within
-from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.exactly import NORM_LOSS
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.ops import ops
+from kernelite.machine.ops import NUMPY, Arithmetic, ops
 from kernelite.series.remainder import (
     DoubleSums,
     Each,

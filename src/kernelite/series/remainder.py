@@ -32,9 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
-from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.ops import ops
+from kernelite.machine.ops import NUMPY, Arithmetic, ops
 from kernelite.series.rounding import LOST_TERMS, SAFETY, UNIT, round_up, square_error
 
 __all__ = [

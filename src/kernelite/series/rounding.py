@@ -41,10 +41,9 @@ import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AFFINE_UNITS
-from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.ops import ops
+from kernelite.machine.ops import NUMPY, Arithmetic, ops
 from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks, rows_within
-from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import POLY2, RBF
-from kernelite.machine.ops import ops
+from kernelite.machine.ops import NUMPY, Arithmetic, ops
 from kernelite.series.certificate import Certificate
 from kernelite.series.rounding import check_range, damped, damping
 from kernelite.support.errors import InputError, UnsupportedModelError

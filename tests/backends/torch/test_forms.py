@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.torch.forms import FirstForm
 from kernelite.backends.torch.formulas import TensorValue
-from kernelite.machine.arithmetic import TORCH
+from kernelite.machine.ops import TORCH
 from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.remainder import lower_gamma

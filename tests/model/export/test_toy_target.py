@@ -16,10 +16,9 @@ import kernelite
 from kernelite.backends.c import to_c
 from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.onnx import to_onnx
-from kernelite.machine.arithmetic import NUMPY
 from kernelite.machine.heads import RegressorHead
 from kernelite.machine.kernels import Kernel
-from kernelite.machine.ops import ops
+from kernelite.machine.ops import NUMPY, ops
 from kernelite.model.export.emitting import OPERATORS
 from kernelite.model.export.exact import exact_scores
 from kernelite.model.export.selection import select, steps_of

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.c.formulas import CLanguage, Writer, literal, string
-from kernelite.machine.arithmetic import C
 from kernelite.machine.heads import Head
+from kernelite.machine.ops import C
 from kernelite.model.export.emitting import Constants, function_body
 from kernelite.model.export.exact import deviations, exact_scores, latent_variances, log_sums
 from kernelite.model.export.selection import ExportSelection, steps_of, unwritten

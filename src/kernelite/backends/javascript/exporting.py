@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite import __version__
-from kernelite.machine.arithmetic import JAVASCRIPT
+from kernelite.machine.ops import JAVASCRIPT
 from kernelite.machine.preparation.columns import Columns
 from kernelite.model import CompiledModel
 from kernelite.model.export.graph.answers import Answers, answers_of

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernelite import __version__
-from kernelite.machine.arithmetic import ONNX
+from kernelite.machine.ops import ONNX
 from kernelite.model import CompiledModel
 from kernelite.model.export.float32 import float32_error
 from kernelite.model.export.graph.answers import Answers, answers_of, label_lists, label_type

@@ -17,7 +17,7 @@ import torch
 from kernelite.backends.torch.buffers import Buffers, Tensor
 from kernelite.backends.torch.formulas import Formula, TensorValue, TorchOps
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.arithmetic import TORCH
+from kernelite.machine.ops import TORCH
 from kernelite.program.bounded import Bounded
 from kernelite.series.approximation import Approximation
 from kernelite.series.rounding import SAFETY, UNIT, square_error

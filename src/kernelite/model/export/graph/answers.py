@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.machine.arithmetic import Arithmetic
 from kernelite.machine.heads import Head
+from kernelite.machine.ops import Arithmetic
 from kernelite.model import CompiledModel
 from kernelite.model.export.exact import (
     deviations,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.machine.arithmetic import ONNX, Arithmetic
+from kernelite.machine.ops import ONNX, Arithmetic
 from kernelite.model.export.graph.ops import Operations
 
 __all__ = ["Formula", "Graph", "Node", "Value"]
