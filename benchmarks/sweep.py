@@ -29,9 +29,8 @@ from kernelite.backends.cpu.one_pass import labels_of
 from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.threads import limit_threads
 from kernelite.cli.console import note
-from kernelite.model.compiler.driver import MAX_BYTES
-from kernelite.model.compiler.passes import _tolerances
-from kernelite.model.compiler.task import Task
+from kernelite.model.compiler import MAX_BYTES
+from kernelite.model.compiler.passes import Task, _tolerances
 from kernelite.planner.costs import exact_cost
 from kernelite.planner.planner import local_candidate
 from kernelite.planner.proof_probe import OPTIMISM

@@ -53,10 +53,10 @@ def _plans_by_estimate() -> Iterator[None]:
 
     That close ones are timed is tested in `tests/planner/test_plan.py`.
     """
-    from kernelite.planner import measure
+    from kernelite.planner import planner
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measure, "CLOSE_RATIO", 0.0)
+        patch.setattr(planner, "CLOSE_RATIO", 0.0)
         yield
 
 

@@ -182,7 +182,7 @@ def test_what_cannot_be_saved_is_said_before_the_work(
 ) -> None:
     steps = FunctionTransformer(np.sin), SVC(gamma=0.1)
     joblib.dump(make_pipeline(*steps).fit(toys.X, toys.y), tmp_path / "m.joblib")
-    monkeypatch.setattr("kernelite.model.compiler.driver.Task", None)  # where the work begins
+    monkeypatch.setattr("kernelite.model.compiler.Task", None)  # where the work begins
     ran = kernelite("compile", tmp_path / "m.joblib", "--allow-pickle", "-o", tmp_path / "no")
     assert (ran.code, "keeps a FunctionTransformer in front of it" in ran.err) == (1, True)
     assert not (tmp_path / "no").exists()

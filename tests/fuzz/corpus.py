@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from scipy.sparse import csr_array, save_npz
 
-from kernelite.store.approxsvm_text import ApproxText, format_text
+from kernelite.store.approxsvm import ApproxText, format_text
 from kernelite.store.files import dumps
 from tests.fuzz.models import answers_of, models
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import kernelite as kl
-import kernelite.planner.measure
+import kernelite.planner.planner
 import kernelite.planner.proof_probe
 import kernelite.planner.search
 from kernelite.backends.cpu import forms
 from kernelite.backends.cpu.limits import limit_threads, thread_count
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
-from kernelite.model.compiler.task import default_tolerance, given_tolerance
+from kernelite.model.compiler.passes import default_tolerance, given_tolerance
 from kernelite.planner.costs import array_bytes, exact_cost, second_cost, tiers_cost, unseen_cost
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import plan_certified, truncated_form
@@ -216,7 +216,7 @@ def test_finalists_are_timed_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> N
         seen.append(thread_count())
         return [600.0] * len(calls)
 
-    monkeypatch.setattr(kernelite.planner.measure, "raced", timed)
+    monkeypatch.setattr(kernelite.planner.planner, "raced", timed)
     with limit_threads(3):
         plan = kl.compile(source, rows, plan="measure").plan
     assert seen == [1]

@@ -286,7 +286,7 @@ def test_too_many_features_to_plan_with(write, monkeypatch):
     rows = csr_array(([1.0, 2.0], [0, 2147483646], [0, 1, 2]), shape=(2, 2147483647))
     expected = read_libsvm(path).expansion.scores(rows)
     np.testing.assert_allclose(exact.decision_function(rows), expected, rtol=1e-12)
-    monkeypatch.setattr("kernelite.model.compiler.task.SAMPLE_NUMBERS", 8)
+    monkeypatch.setattr("kernelite.model.compiler.passes.SAMPLE_NUMBERS", 8)
     assert "measured on 2 support vectors" in str(kl.compile(write(GOOD)).plan)
 
 

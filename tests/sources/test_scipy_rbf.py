@@ -11,7 +11,7 @@ from scipy.interpolate import RBFInterpolator
 from sklearn.datasets import load_diabetes, load_linnerud
 
 import kernelite
-from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.machine import PolynomialTail
 from kernelite.sources import read
 from kernelite.store.files import dumps, loads
 from kernelite.support.errors import InputError, UnsupportedModelError

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelite.model.compiler.driver import open_model
+from kernelite.model.compiler import open_model
 from kernelite.store import approxsvm
 from kernelite.store.files import load, model_kind
 from kernelite.support.errors import FileFormatError, InputError, UnsupportedModelError

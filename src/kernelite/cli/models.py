@@ -86,7 +86,7 @@ def predictor(path: str, *, exact: bool = False, allow_pickle: bool = False) -> 
     found = _compiled(path)  # which is by far the most common
     if found is not None and (not exact or found.guarantee == "exact"):
         return found
-    from kernelite.model.compiler.driver import open_model  # it takes a while
+    from kernelite.model.compiler import open_model  # it takes a while
 
     if not is_pickle(path):
         return open_model(path, exact=exact)

@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
         predictor,
         read_sample,
     )
+    from kernelite.model.report import page_of, write
     from kernelite.model.report.measure import TIERS
-    from kernelite.model.report.page import page_of, write
 
     check_output(args.output, args.model, args.data, args.exact, args.original)
     with check_order(args.data, args.model, order="the model comes first, then the data"):

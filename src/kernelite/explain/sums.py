@@ -19,7 +19,7 @@ from kernelite.explain.kernels import TILE_CENTERS, factors, shapley_sums
 from kernelite.explain.quadrature import Rules, rules
 from kernelite.explain.terms import PolynomialTerm, ProductTerm, SeenBy
 from kernelite.machine.exactly import UNIT
-from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.machine import PolynomialTail
 from kernelite.support.errors import UnsupportedModelError
 from kernelite.support.terminal import Progress
 

@@ -454,7 +454,7 @@ class CompiledModel(Predicting):
         str
             HTML, self-contained; a notebook shows the page.
         """
-        from kernelite.model.report.page import report, write
+        from kernelite.model.report import report, write
 
         page = report(self, X, model=model, exact=exact)
         if path is not None:

@@ -22,7 +22,7 @@ from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.machine.kernels import POLY2, RBF
-from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.machine import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.machine.variance import LatentVariance, Posterior
 from kernelite.model.checks import check_model

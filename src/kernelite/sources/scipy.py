@@ -20,8 +20,7 @@ from kernelite.machine.kernels import (
     PowerSpline,
     ThinPlateSpline,
 )
-from kernelite.machine.machine import Machine, describe
-from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.machine import Machine, PolynomialTail, describe
 from kernelite.machine.preparation import Preparation
 from kernelite.machine.preparation.projection import Projection
 from kernelite.sources.common import NamedKernel

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.heads.target import (
+from kernelite.machine.heads.values import (
     DECREASING,
     INCREASING,
     KeptInverse,

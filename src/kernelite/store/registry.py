@@ -172,7 +172,7 @@ CLASSES = {
     "Plan": "kernelite.planner.plan",
     "Polynomial": "kernelite.machine.preparation.numeric",
     "PolynomialKernel": "kernelite.machine.kernels",
-    "PolynomialTail": "kernelite.machine.polynomial_term",
+    "PolynomialTail": "kernelite.machine.machine",
     "Posterior": "kernelite.machine.variance",
     "PowerMap": "kernelite.machine.preparation.numeric",
     "PowerSpline": "kernelite.machine.kernels",

@@ -24,7 +24,7 @@ from kernelite.machine.heads import (
     RegressorHead,
     TargetHead,
 )
-from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.machine import PolynomialTail
 from kernelite.machine.preparation import Preparation, Selection
 from kernelite.model import CompiledModel, ModelPart
 from kernelite.support.errors import UnsupportedModelError

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from kernelite.machine.heads import ClassifierHead
-from kernelite.model.report.page import report
+from kernelite.model.report import report
 from kernelite.support.errors import MissingExtraError
 from tests.helpers import PATIENCE
 from tests.model.export.cases import CASES, FEATURES, certified_with

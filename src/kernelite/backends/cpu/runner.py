@@ -34,7 +34,7 @@ from kernelite.data.rows.inputs import (
     row_blocks,
     row_part,
 )
-from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.machine import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.program.bounded import (
     EXACT_QUICK,

@@ -19,7 +19,7 @@ from kernelite.backends.cpu.local import LocalEngine, NearCenters
 from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.sums import PartStages, sum_stages, together_stages
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.machine import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.program.cascade import Cascade, Stage
 from kernelite.program.criteria import Criterion

@@ -21,8 +21,15 @@ from kernelite.machine.heads.members import ConstantHead, Member
 from kernelite.machine.heads.multiclass import OneVsOneHead, OneVsRestHead, OutputCodeHead
 from kernelite.machine.heads.outlier import OutlierHead
 from kernelite.machine.heads.svm import ClassifierHead
-from kernelite.machine.heads.target import KeptInverse, MeanHead, NamedInverse, TargetHead
-from kernelite.machine.heads.values import DensityHead, RegressorHead, TransformHead
+from kernelite.machine.heads.values import (
+    DensityHead,
+    KeptInverse,
+    MeanHead,
+    NamedInverse,
+    RegressorHead,
+    TargetHead,
+    TransformHead,
+)
 
 __all__ = [
     "ArgmaxHead",

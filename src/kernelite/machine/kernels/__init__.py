@@ -8,8 +8,15 @@ distances, the `profile` is compiled as it stands (`Kernel.statistic`).
 
 from __future__ import annotations
 
-from kernelite.machine.kernels.algebra import FunctionKernel, ProductKernel, SumKernel
-from kernelite.machine.kernels.base import POLY2, RBF, Kernel, Reach
+from kernelite.machine.kernels.base import (
+    POLY2,
+    RBF,
+    FunctionKernel,
+    Kernel,
+    ProductKernel,
+    Reach,
+    SumKernel,
+)
 from kernelite.machine.kernels.exponential import (
     AdditiveChiSquared,
     ChiSquared,

@@ -17,7 +17,7 @@ from kernelite.data.rows.inputs import FloatArray, some_rows
 from kernelite.machine.machine import Machine, SumOfMachines
 from kernelite.machine.preparation import NO_STEPS
 from kernelite.model import CompiledModel, ModelPart
-from kernelite.model.compiler.task import default_tolerance, given_tolerance, score_tolerance
+from kernelite.model.compiler.passes import default_tolerance, given_tolerance, score_tolerance
 from kernelite.model.serving import rows_and_runner
 from kernelite.planner.costs import exact_cost, nanoseconds
 from kernelite.planner.plan import Candidate, Plan, exact_name
