@@ -24,8 +24,7 @@ from kernelite.backends.cpu.threads import limit_threads, thread_count
 from kernelite.data.rows.inputs import row_blocks
 from kernelite.data.tables import libsvm_data
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.rounding import damped, damping
 from kernelite.series.series import QuadraticForm, quadratic_form

@@ -31,8 +31,9 @@ from kernelite.planner.costs import RATES, VOTES_PER_ROW, exact_work, nanosecond
 from kernelite.planner.search import reached_stages
 from kernelite.program.criteria import label_criterion, predict_criterion
 from kernelite.series.approximation import Approximation
-from kernelite.series.series import Work, quadratic_form
+from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
+from kernelite.series.work import Work
 
 SHAPES = (
     (300, 4),

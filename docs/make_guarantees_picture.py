@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor, cubic_values
 from kernelite.series.series import quadratic_form
 from kernelite.sources import read

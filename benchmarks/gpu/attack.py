@@ -27,8 +27,7 @@ from kernelite.machine.kernels import (
     RationalQuadratic,
     SigmoidKernel,
 )
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, certify
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from kernelite.support.errors import KerneliteError

@@ -32,8 +32,7 @@ from kernelite.machine.kernels import Gaussian, Radial
 from kernelite.machine.pairs import columns_of_class
 from kernelite.machine.variance import Posterior
 from kernelite.program.cascade import Cascade
-from kernelite.series.approximation import Approximation, LocalSums
-from kernelite.series.certificate import Certificate, certify
+from kernelite.series.approximation import Approximation, Certificate, LocalSums, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
 from kernelite.series.series import QuadraticForm, quadratic_form

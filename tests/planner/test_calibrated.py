@@ -15,7 +15,7 @@ from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.planner import calibrated
 from kernelite.planner.costs import margin_work
 from kernelite.program.bounded import PAIRS
-from kernelite.series.series import Work
+from kernelite.series.work import Work
 from kernelite.sources import Machine
 from kernelite.support.errors import InputError
 

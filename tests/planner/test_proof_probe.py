@@ -13,8 +13,7 @@ from kernelite.backends.cpu.approximation import forms_alone
 from kernelite.planner.proof_probe import ProofProbe
 from kernelite.program.bounded import OPEN
 from kernelite.program.criteria import Within
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, certify
 from kernelite.series.series import quadratic_form
 from tests.helpers import random_expansion
 

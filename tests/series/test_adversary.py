@@ -10,8 +10,7 @@ from scipy.optimize import minimize
 
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
 from kernelite.series.series import quadratic_form

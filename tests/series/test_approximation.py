@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, certify
 from kernelite.series.series import quadratic_form
 from kernelite.support.errors import InputError
 from tests.helpers import random_expansion

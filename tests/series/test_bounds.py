@@ -18,8 +18,7 @@ from kernelite.backends.cpu.local import LocalEngine
 from kernelite.backends.cpu.outside import OutsideRows, damped
 from kernelite.backends.cpu.staging import stage_engine
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.approximation import Approximation, LocalSums
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, LocalSums, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
 from kernelite.series.series import quadratic_form

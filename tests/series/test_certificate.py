@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 import kernelite
 from kernelite.machine.exactly import Uncertainty
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.certificate import Certificate, certify, rounding_terms
+from kernelite.series.approximation import Certificate, certify, rounding_terms
 from kernelite.series.rounding import (
     SAFETY,
     UNIT,

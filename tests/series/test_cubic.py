@@ -8,16 +8,10 @@ import numpy as np
 import pytest
 
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.certificate import certify
-from kernelite.series.cubic import (
-    cubic_form,
-    cubic_tensor,
-    cubic_values,
-    pack,
-    packed_size,
-    project,
-)
+from kernelite.series.approximation import certify
+from kernelite.series.cubic import cubic_form, cubic_tensor, cubic_values, pack, project
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
+from kernelite.series.work import packed_size
 from kernelite.support.errors import InputError
 from tests.helpers import random_expansion
 

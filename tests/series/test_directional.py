@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import certify
 from kernelite.series.cubic import CubicForm, cubic_form, cubic_tensor, pack, unpack
 from kernelite.series.directional import paired_cubic
 from tests.helpers import random_expansion

@@ -14,8 +14,7 @@ from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.local import LocalEngine
 from kernelite.machine.exactly import Uncertainty
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.approximation import Approximation, LocalSums
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, LocalSums, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.series import quadratic_form
 from kernelite.support.errors import InputError

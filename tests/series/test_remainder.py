@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import gammainc
 
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import certify
 from kernelite.series.remainder import (
     BLOCK,
     ScaledCenters,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernelite.backends.cpu import forms
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series import remainder, tensors
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import certify
 from kernelite.series.remainder import ScaledCenters, double_sums, remainder_norms
 from kernelite.series.tensors import many_norms, monomials, tensor_norms
 from tests.oracle import at_most, exponential, real

@@ -13,8 +13,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel, Origin
 from kernelite.planner.plan import Candidate, Plan
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound
 from kernelite.series.series import QuadraticForm, quadratic_form

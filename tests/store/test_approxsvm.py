@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, certify
 from kernelite.series.series import QuadraticForm
 from kernelite.store import approxsvm
 from kernelite.store.files import load

@@ -20,8 +20,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Reach
 from kernelite.program.bounded import spelled_out
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import Certificate
+from kernelite.series.approximation import Approximation, Certificate
 from kernelite.series.rounding import UNIT
 from kernelite.support.errors import InputError
 

@@ -26,10 +26,8 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.plan import Candidate
 from kernelite.program.bounded import EXACT, EXACT_QUICK, EXACT_SINGLE, PAIRS
 from kernelite.series.approximation import Approximation
-from kernelite.series.directional import product_work
 from kernelite.series.packed import packed_degree, packed_numbers
-from kernelite.series.series import Work, quadratic_work
-from kernelite.series.spectral import spectral_work
+from kernelite.series.work import Work, product_work, quadratic_work, spectral_work
 from kernelite.support.records import dataclass
 
 __all__ = [

@@ -19,7 +19,7 @@ from kernelite.backends.cpu.forms import certify
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.criteria import Criterion
-from kernelite.series.certificate import Certificate
+from kernelite.series.approximation import Certificate
 from kernelite.series.remainder import PAIR_OVERHEAD, lower_gamma
 from kernelite.series.series import SeriesForm, quadratic_form
 from kernelite.support.errors import UnsupportedModelError

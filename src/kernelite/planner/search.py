@@ -43,20 +43,24 @@ from kernelite.planner.proof_probe import PROBED_ROWS, ProofProbe
 from kernelite.program.bounded import OPEN, spelled_out
 from kernelite.program.cascade import Cascade, holds, judged
 from kernelite.program.criteria import Criterion, Proven
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import Certificate
-from kernelite.series.cubic import CubicForm, cubic_form, cubic_tensor, cubic_work, packed_size
+from kernelite.series.approximation import Approximation, Certificate
+from kernelite.series.cubic import CubicForm, cubic_form, cubic_tensor
 from kernelite.series.directional import (
     DirectionalBound,
     cubic_gram,
     directional_bound,
-    directional_work,
     gram_slack,
     may_pair,
-    product_work,
 )
-from kernelite.series.series import SeriesForm, quadratic_work
+from kernelite.series.series import SeriesForm
 from kernelite.series.spectral import spectrum, truncate
+from kernelite.series.work import (
+    cubic_work,
+    directional_work,
+    packed_size,
+    product_work,
+    quadratic_work,
+)
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["PREFERRED", "OnProgress", "Search", "ranks", "third_order_fits"]

@@ -32,9 +32,9 @@ from kernelite.series.rounding import (
     hidden_square,
     round_up,
 )
-from kernelite.series.series import Work
 from kernelite.series.spectral import frobenius, skewness
 from kernelite.series.tensors import monomials
+from kernelite.series.work import Work, cubic_work, packed_size
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
@@ -43,16 +43,10 @@ __all__ = [
     "cubic_form",
     "cubic_tensor",
     "cubic_values",
-    "cubic_work",
     "pack",
-    "packed_size",
     "project",
     "unpack",
 ]
-
-SUMS_PER_MONOMIAL = 0.96  # multiply-adds in the time of a monomial's, whose weight comes in order
-SUMS_PER_PRODUCT = 48 / 17  # and of a product of two features, which all outputs share
-LOOPS_PER_COORDINATE = 4  # multiply-adds, for a feature's part in one of the directions
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,11 +177,6 @@ def cubic_values(packed: FloatArray, U: FloatArray) -> FloatArray:
         return ops(U).contract_cubic(U, packed)
 
 
-def packed_size(rank: int) -> int:
-    """r (r + 1) (r + 2) / 6 coefficients."""
-    return rank * (rank + 1) * (rank + 2) // 6
-
-
 def cubic_tensor(expansion: KernelExpansion, point: FloatArray, output: int) -> FloatArray:
     """T of one output as a dense symmetric tensor (d, d, d); n d^3 / 2 multiply-adds."""
     d, gamma = expansion.n_features, expansion.gamma
@@ -219,14 +208,6 @@ def project(tensor: FloatArray, basis: FloatArray) -> FloatArray:
     out = (tensor.reshape(d * d, d) @ basis).reshape(d, d, r)
     out = np.einsum("abz,by->ayz", out, basis, optimize=True)
     return (basis.T @ out.reshape(d, r * r)).reshape(r, r, r)
-
-
-def cubic_work(d: int, k: int, rank: int) -> Work:
-    """What a row takes of a third order on so many directions, in full on d."""
-    products, monomials = rank * (rank + 1) / 2, k * packed_size(rank)
-    sums = SUMS_PER_PRODUCT * products + SUMS_PER_MONOMIAL * monomials
-    loops = LOOPS_PER_COORDINATE * d * rank if rank < d else 0
-    return Work(loops=loops, sums=sums)
 
 
 def cubic_form(tensors: list[FloatArray], rank: int) -> CubicForm:

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.ops import NUMPY, Arithmetic, ops
-from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm, unpack
 from kernelite.series.rounding import (
     ABOVE,
@@ -31,21 +30,22 @@ from kernelite.series.rounding import (
     hidden_square,
     round_up,
 )
-from kernelite.series.series import Work
 from kernelite.series.spectral import frobenius, skewness
+from kernelite.series.work import Work, directional_work
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
+
+if TYPE_CHECKING:
+    from kernelite.series.approximation import Certificate
 
 __all__ = [
     "DirectionalBound",
     "PairedCubic",
     "cubic_gram",
     "directional_bound",
-    "directional_work",
     "gram_slack",
     "may_pair",
     "paired_cubic",
-    "product_work",
 ]
 
 GRAM_CENTERS_PER_BLOCK = 512
@@ -155,11 +155,6 @@ def cubic_gram(expansion: KernelExpansion, point: FloatArray, output: int) -> Fl
         G += weighted[left].T @ pulled
     G *= (2.0 * gamma) ** 6 / 36.0
     return 0.5 * (G + G.T)
-
-
-def directional_work(d: int, k: int, rank: int) -> Work:
-    """What a row takes of a bound on so many directions."""
-    return Work(products=d * rank + k * rank * rank)
 
 
 def directional_bound(grams: list[FloatArray], rank: int, slack: FloatArray) -> DirectionalBound:
@@ -288,11 +283,6 @@ def may_pair(d: int, k: int) -> bool:
     (True, False)
     """
     return d <= MOST_DIRECTIONAL_FEATURES and k * d**3 <= MOST_TENSOR_ENTRIES
-
-
-def product_work(d: int, k: int) -> Work:
-    """What a row takes of a product in the third order's place, and its bound."""
-    return Work(bounds=k, loops=d * (d + 1) / 2 + k * d)
 
 
 def paired_cubic(cubic: CubicForm) -> PairedCubic:

@@ -29,8 +29,8 @@ from kernelite.machine.exactly import (
 )
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.machine.kernels import CosineKernel, PolynomialKernel
-from kernelite.series.cubic import packed_size
 from kernelite.series.rounding import ABOVE
+from kernelite.series.work import packed_size
 
 __all__ = [
     "collapsed",

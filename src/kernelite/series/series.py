@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,72 +18,23 @@ from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks, rows
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import POLY2, RBF
 from kernelite.machine.ops import NUMPY, Arithmetic, ops
-from kernelite.series.certificate import Certificate
 from kernelite.series.rounding import check_range, damped, damping
+from kernelite.series.work import Work, quadratic_work
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
+
+if TYPE_CHECKING:
+    from kernelite.series.approximation import Certificate
 
 __all__ = [
     "Evaluated",
     "QuadraticForm",
     "SeriesForm",
-    "Work",
     "quadratic_form",
-    "quadratic_work",
 ]
 
 ARRAYS_PER_BLOCK = 8  # as large as a block of centers, that are made of it
 FEWEST_CENTERS = 1024  # of a block: products of fewer are slower
-
-
-class Work(NamedTuple):
-    """What answering a row takes: how many operations of each kind.
-
-    The planner knows how long one of each takes, and so what a row costs.
-
-    Parameters
-    ----------
-    rows : float
-        A row's own exponential, its scores written and turned into an answer.
-    loads : float
-        Entries of a row that are read, shifted, transposed and squared.
-    bounds : float
-        Outputs whose bound is computed.
-    products, loops, sums : float
-        Multiply-adds in a matrix product, in a fused loop, and in a loop whose sums of doubles
-        stay in registers.
-    values : float
-        Kernel values: an exponential, and its share of a weighted sum.
-    meetings : float
-        Entries of a row that meet one of a center, found by lists of features.
-    votes : float
-        Votes of pairs of classes.
-    fetched : float
-        Bytes brought from memory.
-
-    Examples
-    --------
-    >>> Work(rows=1, loads=4) + Work(loads=2).times(3)
-    Work(rows=1.0, loads=10.0, ...)
-    """
-
-    rows: float = 0.0
-    loads: float = 0.0
-    bounds: float = 0.0
-    products: float = 0.0
-    loops: float = 0.0
-    sums: float = 0.0
-    values: float = 0.0
-    meetings: float = 0.0
-    votes: float = 0.0
-    fetched: float = 0.0
-
-    def __add__(self, other: Work) -> Work:  # type: ignore[override]
-        return Work(*(float(a + b) for a, b in zip(self, other, strict=True)))
-
-    def times(self, count: float) -> Work:
-        """The same, so many times."""
-        return Work(*(count * one for one in self))
 
 
 class Evaluated(NamedTuple):
@@ -312,11 +263,6 @@ class QuadraticForm(SeriesForm):
         M[:, _upper(d)] = triangle
         M.transpose(0, 2, 1)[:, _upper(d)] = triangle
         return cls(quadratic=M, **stored)
-
-
-def quadratic_work(d: int, k: int) -> Work:
-    """What a row takes of a form of d features and k outputs."""
-    return Work(rows=1, loads=d, loops=k * d * (d + 3) / 2)
 
 
 def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticForm:

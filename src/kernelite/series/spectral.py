@@ -23,13 +23,12 @@ import numpy as np
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.ops import ops
 from kernelite.series.rounding import SAFETY, UNIT, damped, damping, round_up
-from kernelite.series.series import SeriesForm, Work
+from kernelite.series.series import SeriesForm
+from kernelite.series.work import Work, spectral_work
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
-__all__ = ["SpectralForm", "frobenius", "skewness", "spectral_work", "spectrum", "truncate"]
-
-ROWS_PER_TRUNCATED_ROW = 8  # rows, while products of vectors begin and end
+__all__ = ["SpectralForm", "frobenius", "skewness", "spectrum", "truncate"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -179,13 +178,6 @@ def frobenius(array: FloatArray) -> float:
     """
     largest = float(np.abs(array).max(initial=0.0))
     return largest * float(np.linalg.norm(array / largest)) if largest else 0.0
-
-
-def spectral_work(d: int, k: int, rank: int) -> Work:
-    """What a row takes of a form of d features and k outputs, cut to so many directions."""
-    columns = (rank + k + 7) // 8 * 8  # taken by vectors
-    pairs = k * rank * (rank + 1) / 2
-    return Work(rows=ROWS_PER_TRUNCATED_ROW, loads=d, products=d * columns, loops=pairs)
 
 
 def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:

@@ -127,7 +127,7 @@ CLASSES = {
     "CalibratedHead": "kernelite.machine.heads",
     "Candidate": "kernelite.planner.plan",
     "Categories": "kernelite.machine.preparation.encoding",
-    "Certificate": "kernelite.series.certificate",
+    "Certificate": "kernelite.series.approximation",
     "ClassifierHead": "kernelite.machine.heads",
     "Columns": "kernelite.machine.preparation.columns",
     "CompiledModel": "kernelite.model",

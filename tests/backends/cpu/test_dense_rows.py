@@ -8,7 +8,7 @@ import pytest
 from kernelite.backends.cpu.dense_rows import MappedRows
 from kernelite.backends.cpu.forms import FormEngine
 from kernelite.machine.affine import AffineMap
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import certify
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.helpers import random_expansion

@@ -8,7 +8,7 @@ import pytest
 from kernelite.backends.cpu import forms
 from kernelite.backends.cpu.kernels.bounds import remainders
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series import certificate, remainder
+from kernelite.series import approximation, remainder
 
 
 @pytest.mark.parametrize("n", [1, 383, 384, 385, 1000, 2051])
@@ -19,7 +19,7 @@ def test_certificates_agree_with_the_definition(n: int, scale: float) -> None:
     expansion = KernelExpansion(centers, A, [0.0, 0.0], gamma=0.3)
     told: list[float] = []
     fast = forms.certify(expansion, centers.mean(axis=0), progress=told.append)
-    slow = certificate.certify(expansion, centers.mean(axis=0))
+    slow = approximation.certify(expansion, centers.mean(axis=0))
     np.testing.assert_allclose(fast.rho, slow.rho, rtol=1e-9)
     assert told[-1] == pytest.approx(1.0)
     assert sorted(told) == told

@@ -22,8 +22,7 @@ from kernelite.machine.preparation import Preparation
 from kernelite.program.bounded import EXACT_QUICK, EXACT_SINGLE, Bounded
 from kernelite.program.cascade import Cascade
 from kernelite.program.criteria import Criterion
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound
 from kernelite.series.series import quadratic_form

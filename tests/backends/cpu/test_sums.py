@@ -11,8 +11,7 @@ from kernelite.backends.cpu.sums import PartRows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.criteria import Within
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, certify
 from kernelite.series.series import quadratic_form
 from tests.helpers import random_expansion
 

@@ -15,8 +15,7 @@ from kernelite.machine.heads import OutlierHead
 from kernelite.program.bounded import OPEN, Bounded, Tally
 from kernelite.program.cascade import Cascade, holds
 from kernelite.program.criteria import SameAnswer, Within, never
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate

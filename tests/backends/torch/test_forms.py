@@ -14,8 +14,7 @@ from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.torch.forms import FirstForm
 from kernelite.backends.torch.formulas import TensorValue
 from kernelite.machine.ops import TORCH
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, certify
 from kernelite.series.remainder import lower_gamma
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate

@@ -21,8 +21,7 @@ from kernelite.machine.heads import (
 )
 from kernelite.machine.preparation import Preparation
 from kernelite.model import CompiledModel
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelite.machine.ops import C_SINGLE, JAVASCRIPT, NUMPY, ONNX, TORCH, C
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import certify
 from kernelite.series.remainder import lower_gamma
 from tests.helpers import random_expansion
 

@@ -22,12 +22,12 @@ from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import FIRST, FULL, OPEN, THIRD, Bounded
 from kernelite.program.cascade import Block, Cascade, holds
 from kernelite.program.criteria import Criterion
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import Certificate
-from kernelite.series.cubic import CubicForm, packed_size
+from kernelite.series.approximation import Approximation, Certificate
+from kernelite.series.cubic import CubicForm
 from kernelite.series.directional import PairedCubic, may_pair, paired_cubic
 from kernelite.series.rounding import damped, damping
 from kernelite.series.series import Evaluated, QuadraticForm, SeriesForm
+from kernelite.series.work import packed_size
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:

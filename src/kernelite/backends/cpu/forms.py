@@ -18,8 +18,8 @@ from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded
-from kernelite.series import certificate
-from kernelite.series.certificate import Certificate
+from kernelite.series import approximation
+from kernelite.series.approximation import Certificate
 from kernelite.series.remainder import BLOCK, Remainders, block_sums, remainders, total
 from kernelite.series.series import QuadraticForm, SeriesForm
 from kernelite.series.spectral import SpectralForm
@@ -167,9 +167,9 @@ def certify(
     mapped: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Certificate:
-    """As `series.certificate.certify`, ten times faster where kernels can be had."""
+    """As `series.approximation.certify`, ten times faster where kernels can be had."""
     each = partial(for_each_chunk, blas=True)
-    return certificate.certify(
+    return approximation.certify(
         expansion, point, mapped=mapped, progress=progress, sums=_sums, each=each
     )
 

@@ -22,7 +22,7 @@ from kernelite.model.serving import rows_and_runner
 from kernelite.planner.costs import exact_cost, nanoseconds
 from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.program.criteria import label_criterion
-from kernelite.series.series import Work
+from kernelite.series.work import Work
 from kernelite.support.errors import InputError
 
 __all__ = ["compile_composite", "part_plans"]

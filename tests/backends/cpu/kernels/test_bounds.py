@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kernelite.backends.cpu.kernels import quadratic_dense
 from kernelite.backends.cpu.kernels.bounds import prepare_certificate
-from kernelite.series.certificate import Certificate, certify
+from kernelite.series.approximation import Certificate, certify
 from kernelite.series.rounding import RoundingTerms
 from kernelite.series.series import QuadraticForm, quadratic_form
 from tests.helpers import random_expansion, scores_and_bounds

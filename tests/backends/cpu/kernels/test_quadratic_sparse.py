@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from kernelite.backends.cpu.kernels import quadratic_dense, quadratic_sparse
 from kernelite.backends.cpu.kernels.bounds import prepare_certificate
 from kernelite.backends.cpu.threads import limit_threads
-from kernelite.series.certificate import Certificate, certify
+from kernelite.series.approximation import Certificate, certify
 from kernelite.series.rounding import folded_square
 from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.support.errors import InputError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelite.backends.cpu.forms import FormEngine
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import certify
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.helpers import random_expansion

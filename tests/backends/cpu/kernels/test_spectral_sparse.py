@@ -12,7 +12,7 @@ from kernelite.backends.cpu.kernels import spectral_dense, spectral_sparse
 from kernelite.backends.cpu.kernels.bounds import prepare_certificate
 from kernelite.backends.cpu.threads import limit_threads
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.certificate import Certificate, certify
+from kernelite.series.approximation import Certificate, certify
 from kernelite.series.rounding import folded_hidden_square, folded_square
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import SpectralForm, spectrum, truncate

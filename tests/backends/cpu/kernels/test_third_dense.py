@@ -13,8 +13,7 @@ from kernelite.backends.cpu.kernels.cubic import prepare_cubic
 from kernelite.backends.cpu.threads import limit_threads
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import OPEN
-from kernelite.series.approximation import Approximation
-from kernelite.series.certificate import certify
+from kernelite.series.approximation import Approximation, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.series import quadratic_form
 from kernelite.support.errors import InputError

@@ -27,7 +27,7 @@ from kernelite.backends.cpu.kernels.compiling import (
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.series import remainder
-from kernelite.series.certificate import Certificate
+from kernelite.series.approximation import Certificate
 from kernelite.series.remainder import SERIES_BELOW, needs_closed_form, series_coefficients
 from kernelite.series.rounding import SAFETY, UNIT
 
@@ -73,7 +73,7 @@ def prepare_certificate(certificate: Certificate) -> JitCertificate:
 
     Examples
     --------
-    >>> from kernelite.series.certificate import certify
+    >>> from kernelite.series.approximation import certify
     >>> from kernelite.machine.expansion import KernelExpansion
     >>> one = KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5)
     >>> prepare_certificate(certify(one, np.zeros(1))).numbers.shape

@@ -55,7 +55,7 @@ from kernelite.backends.cpu.kernels.tiles import (
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import OPEN, Bounded
-from kernelite.series.certificate import Certificate
+from kernelite.series.approximation import Certificate
 from kernelite.series.cubic import CubicForm
 from kernelite.series.directional import PairedCubic
 from kernelite.series.rounding import ABOVE, hidden_square
