@@ -14,14 +14,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kernelite.backends.cpu.approximation import (
-    ApproximationEngine,
-    FormStages,
-    form_stages,
-    runs_at_once,
-)
+from kernelite.backends.cpu.approximation import ApproximationEngine, runs_at_once
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.forms import certify
+from kernelite.backends.cpu.kernels.providers import provider
 from kernelite.backends.cpu.staging import stage_engine
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
@@ -40,8 +36,8 @@ from kernelite.planner.costs import (
     voting_work,
 )
 from kernelite.planner.proof_probe import PROBED_ROWS, ProofProbe
-from kernelite.program.bounded import OPEN, spelled_out
-from kernelite.program.cascade import Cascade, holds, judged
+from kernelite.program.bounded import Bounded, spelled_out
+from kernelite.program.cascade import holds, judged, tighter
 from kernelite.program.criteria import Criterion, Proven
 from kernelite.series.approximation import Approximation, Certificate
 from kernelite.series.cubic import CubicForm, cubic_form, cubic_tensor
@@ -195,6 +191,10 @@ class Search:
         self.options: list[Option] = []
         self.notes: list[str] = []
         self.out_of_reach = self.too_dear = False  # why no form was built, where none was
+        # By definitions where kernels would have to be compiled first, which takes far longer.
+        kernels = provider()
+        self.fused = kernels is not None and kernels.family != "numba"
+        self.found: dict[int, tuple[SeriesForm, Bounded]] = {}  # by each form, for the sample
         self.probe = ProofProbe(expansion, sample, criterion, engine=engine)
         self.probe.cheap |= forced
 
@@ -270,14 +270,17 @@ class Search:
 
     def _try(self, name: str, approximation: Approximation) -> Option:
         """Run the forms on the sample, cost them, and keep the option."""
-        stages = form_stages(approximation, fused=False)
-        cascade = Cascade(stages, answers_all=False)
-        stage, rows = cascade.run(self.sample, self.criterion).stage, len(self.sample)
-        by_first, left = int(np.count_nonzero(stage == 0)), int(np.count_nonzero(stage == OPEN))
-        after_first = self._expected(rows - by_first)
-        after_second, narrowing = after_first, self._narrowing(stages)
+        engine = ApproximationEngine.prepare(approximation, fused=self.fused)
+        first, rows, narrowing = self._first(engine), len(self.sample), 1.0
+        still = np.flatnonzero(~holds(self.criterion, first))
+        after_first = after_second = self._expected(len(still))
         if approximation.has_second_form:
-            after_second *= (left + narrowing) / (rows - by_first + 1.0)
+            narrowing, by_first = self._narrowing(engine, first), len(still)
+            if by_first:
+                before = first.rows(still)
+                second = engine.second(self.sample[still], before)
+                still = still[~(holds(self.criterion, second) & tighter(second, before))]
+            after_second *= (len(still) + narrowing) / (by_first + 1.0)
         unseen = unseen_cost(approximation, self.expansion, self._expected(0.0), narrowing)
         cost = tiers_cost(
             approximation,
@@ -285,34 +288,39 @@ class Search:
             after_first,
             after_second,
             labels=self.labels,
-            after_product=self._after_product(stages[0].engine) if self.values else 1.0,
+            after_product=self._after_product(engine) if self.values else 1.0,
         )
-        option = Option(name, approximation, cost + unseen, left / max(rows, 1), unseen)
+        option = Option(name, approximation, cost + unseen, len(still) / max(rows, 1), unseen)
         if option.nbytes <= self.max_bytes:
             self.options.append(option)
         return option
+
+    def _first(self, engine: ApproximationEngine) -> Bounded:
+        """What the first form finds for the sample: asked once, whatever may follow it."""
+        form = engine.approximation.form
+        if id(form) not in self.found:
+            self.found[id(form)] = form, engine.first.run(self.sample)
+        return self.found[id(form)][1]
 
     def _after_product(self, engine: ApproximationEngine) -> float:
         """The share to expect open after a product that stands for the third order; 1: no use."""
         paired = engine.paired
         if paired is None:
             return 1.0
-        first = engine.first.run(self.sample, bounded=False)
-        passed = holds(self.criterion, paired.run(self.sample, first))
+        passed = holds(self.criterion, paired.run(self.sample, self._first(engine)))
         share = self._expected(int(np.count_nonzero(~passed)))
         return share if share < paired.worth else 1.0
 
-    def _narrowing(self, stages: FormStages) -> float:
+    def _narrowing(self, engine: ApproximationEngine, first: Bounded) -> float:
         """How much narrower the second tier's bounds are: so many open rows it will leave open."""
-        rows = self.sample[:: -(-len(self.sample) // NARROWING_ROWS) or 1]
-        if len(stages) < 2 or not len(rows):
+        some = np.arange(0, len(self.sample), -(-len(self.sample) // NARROWING_ROWS) or 1)
+        if not len(some):
             return 1.0
-        first, second = (stage.run(rows, None) for stage in stages)
-        assert first is not None
-        assert second is not None
-        assert first.bounds is not None
-        assert second.bounds is not None
-        wide, narrow = spelled_out(first.bounds), spelled_out(second.bounds)
+        before = first.rows(some)
+        after = engine.second(self.sample[some], before)
+        assert before.bounds is not None
+        assert after.bounds is not None
+        wide, narrow = spelled_out(before.bounds), spelled_out(after.bounds)
         ratios = np.divide(narrow, wide, out=np.ones_like(wide), where=wide > 0)
         return float(np.clip(np.nan_to_num(np.median(ratios), nan=1.0), 0.0, 1.0))
 
@@ -375,7 +383,7 @@ class Search:
         cubic = whole_cubic(self.expansion, point, self.max_bytes)
         if cubic is not None:
             both = replace(whole.approximation, cubic=cubic)
-            left = self._after_product(ApproximationEngine.prepare(both, fused=False))
+            left = self._after_product(ApproximationEngine.prepare(both, fused=self.fused))
             if alone + left * second_cost(both) < self._least:
                 self._try(f"{whole.name}, {cubic.name}", both)
 
@@ -395,9 +403,10 @@ class Search:
         """The share of rows that stay open if terms up to that degree are known."""
         assert whole.form.rank is None
         assert whole.certificate is not None
-        scores, sq_norms, _ = whole.form.evaluate(self.sample)
-        bounds = whole.certificate.bound(sq_norms, scores, degree)
-        return float((~self.criterion(scores, bounds)).mean())
+        found = self._first(ApproximationEngine.prepare(whole, fused=self.fused))
+        assert found.sq_norms is not None
+        bounds = whole.certificate.bound(found.sq_norms, found.scores, degree)
+        return float((~self.criterion(found.scores, bounds)).mean())
 
 
 def reached_stages(

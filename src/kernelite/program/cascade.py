@@ -19,7 +19,7 @@ from kernelite.program.bounded import OPEN, Bounded, Factored, Settled, Tally, s
 from kernelite.program.criteria import Criterion, never
 from kernelite.support.records import dataclass
 
-__all__ = ["Block", "Cascade", "Judge", "Stage", "holds", "judged"]
+__all__ = ["Block", "Cascade", "Judge", "Stage", "holds", "judged", "tighter"]
 
 Block: TypeAlias = Any
 """Rows as stages take them: dense, CSR, behind a map, of several parts; `[index]` takes some."""
@@ -310,7 +310,7 @@ class Cascade:
                 done = None
             else:
                 # Not where its bound is the looser one: `error_bound` promises the first stage's.
-                done = seen.rows & _tighter(better, before)
+                done = seen.rows & tighter(better, before)
             found = _put(found, still, better, seen.rows, done)
             settled = seen.rows if done is None else done
             answers = still if final else still[settled]
@@ -368,14 +368,14 @@ def _put(
 
 
 def _one_is_tighter(better: Bounded, before: Bounded) -> bool:
-    """As `_tighter`, of one row; of one output without arrays, which take longer."""
+    """As `tighter`, of one row; of one output without arrays, which take longer."""
     found, known = better.bounds, before.bounds
     if isinstance(found, np.ndarray) and isinstance(known, np.ndarray) and found.size == 1:
         return bool(found.item() <= known.item())
-    return bool(_tighter(better, before)[0])
+    return bool(tighter(better, before)[0])
 
 
-def _tighter(better: Bounded, before: Bounded) -> NDArray[np.bool_]:
+def tighter(better: Bounded, before: Bounded) -> NDArray[np.bool_]:
     """Rows whose bounds are nowhere looser than before."""
     if before.bounds is None or better.bounds is None:
         return np.ones(len(before.scores), dtype=np.bool_)
