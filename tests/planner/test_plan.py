@@ -121,6 +121,22 @@ def test_every_candidate_says_why_it_lost() -> None:
         assert part in text
 
 
+@pytest.mark.parametrize("width", [40, 72, 100, 300])
+def test_a_printed_plan_keeps_to_its_width_and_says_all(width: int) -> None:
+    source, rows = model(d=20, gamma=0.02)
+    plan = plan_of(source, rows).noting("A long note about what was measured, and how. " * 4)
+    text = plan.text(width)
+    assert max(map(len, text.splitlines())) <= width
+    assert str(plan) == plan.text(100)
+    told = set(text.split())
+    for one in (plan.chosen, *plan.others):
+        assert {*one.name.split(), *one.verdict.split(), f"{one.nbytes:,}"} <= told
+    assert " ".join(plan.notes[-1].split()) in " ".join(text.split())
+    assert ("candidate" in told) == (width >= 100), "where there is room, it is a table"
+    if width == 300:
+        assert f"  {plan.chosen.name}  " in text, "names are whole where they fit"
+
+
 def test_an_extreme_gamma_is_planned_exactly_and_says_so() -> None:
     centers = np.repeat([[1e20], [2e20]], 2000, axis=0)  # so many that a form would be cheaper
     expansion = KernelExpansion(centers, np.repeat([1.0, -1.0], 2000), 0.1, gamma=1e-40)

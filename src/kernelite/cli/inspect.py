@@ -9,11 +9,9 @@ examples:
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 from shutil import get_terminal_size
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_json
@@ -137,33 +135,12 @@ def _decision_values(model: CompiledModel) -> str:
 
 
 def plan_text(plan: Plan, most: int | None = None) -> str:
-    """A printed plan, with at most `most` of the candidates that lost.
+    """A printed plan, as wide as the terminal; with at most `most` of the candidates that lost."""
+    from kernelite.planner.plan import PRINTED_COLUMNS
 
-    On a terminal that is narrower than its table, each candidate takes two lines instead.
-    """
-    lines, rows = str(plan).splitlines(), plan.rows()
-    kept = len(rows) if most is None else min(len(rows), 1 + most)
-    head, table = lines[: -len(rows) - 1], lines[-len(rows) - 1 :][: kept + 1]
-    width = get_terminal_size().columns if sys.stdout.isatty() else math.inf
-    if max(map(len, [*head, *table])) > width:
-        head = [_folded(line, int(width)) for line in head]
-        table = [_in_two_lines(row, int(width)) for row in rows[:kept]]
-    if kept < len(rows):
-        table.append(f"  and {len(rows) - kept} more; `kernelite inspect` lists them")
-    return "\n".join([*head, *table])
-
-
-def _in_two_lines(row: tuple[str, str, str, str, str], width: int) -> str:
-    name, nanoseconds, share, size, verdict = (printable(cell, one_line=True) for cell in row)
-    open_rows = "" if share == "-" else f"{share} fall back, "
-    costs = f"{nanoseconds} ns per row, {open_rows}{size} bytes: {verdict or 'chosen'}"
-    return f"{_folded(f'  {name}', width)}\n{_folded(f'    {costs}', width)}"
-
-
-def _folded(line: str, width: int) -> str:
-    """A line as several, the others further in."""
-    begin = line[: len(line) - len(line.lstrip())]
-    return fill(line.strip(), max(20, width), initial_indent=begin, subsequent_indent=f"{begin}  ")
+    width = get_terminal_size().columns if sys.stdout.isatty() else PRINTED_COLUMNS
+    text, left = plan.text(width, most), 0 if most is None else len(plan.others) - most
+    return f"{text}\n  and {left} more; `kernelite inspect` lists them" if left > 0 else text
 
 
 def _promise(model: CompiledModel) -> str:

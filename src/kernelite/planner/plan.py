@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, fields, replace
 from functools import cached_property
+from textwrap import fill, wrap
 from typing import Any
 
 from kernelite.support.records import dataclass
 from kernelite.support.terminal import escaped, printable
 
-__all__ = ["MEASURED", "Candidate", "Plan", "candidates_html", "exact_name", "table_html"]
+__all__ = [
+    "MEASURED",
+    "PRINTED_COLUMNS",
+    "Candidate",
+    "Plan",
+    "candidates_html",
+    "exact_name",
+    "table_html",
+]
 
 MEASURED = "Costs were measured here"  # how a note about them begins
+FEWEST_NAME_COLUMNS = 30  # of a table of candidates, beside the other columns
+PRINTED_COLUMNS = 100  # of a plan's text, where nothing says how wide a terminal is
+TABLE_HEADER = ("candidate", "ns per row", "falls back", "bytes", "verdict")
 SUMMING_ALL = "summing all"  # how the name of the exact sum begins; "exact" in earlier files
 
 
@@ -149,6 +161,14 @@ class Plan:
         ]
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int = PRINTED_COLUMNS, most: int | None = None) -> str:
+        """The plan in lines of at most `width` columns.
+
+        Candidates stand in a table; where there is no room for one, they take two lines each. Of
+        those that lost, at most `most` are listed.
+        """
         chosen = self.chosen
         gain = f", {self.speed_up:,.3g}x less than the exact sum"
         gain = "" if math.isnan(self.speed_up) else gain
@@ -161,13 +181,45 @@ class Plan:
             f"{'' if self.is_exact else shares}; {chosen.nbytes:,} bytes",
         ]
         lines += [f"  {note}" for note in self.said]
-        cells = [("candidate", "ns per row", "falls back", "bytes", "verdict"), *self.rows()]
-        widths = [max(len(row[i]) for row in cells) for i in range(5)]
-        lines += ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths)) for row in cells]
-        return "\n".join(printable(line.rstrip(), one_line=True) for line in lines)
+        lines = [_folded(printable(line, one_line=True), width) for line in lines]
+        shown = [
+            [printable(cell, one_line=True) for cell in row]
+            for row in self.rows()[: None if most is None else most + 1]
+        ]
+        table = _table([TABLE_HEADER, *shown], width)
+        return "\n".join(lines + (table or [_in_two_lines(row, width) for row in shown]))
 
     def _repr_html_(self) -> str:
         return plan_html(self)
+
+
+def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Rows of text in columns, long names on several lines; none where there is no room."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    most = width - sum(2 + w for w in widths[1:]) - 2
+    if most < min(widths[0], FEWEST_NAME_COLUMNS):
+        return []
+    widths[0] = min(widths[0], most)
+    lines = []
+    for name, *cells in rows:
+        first, *more = wrap(name, widths[0], subsequent_indent="  ") or [""]
+        line = "  ".join(c.ljust(w) for c, w in zip([first, *cells], widths))
+        lines += ["  " + part.rstrip() for part in (line, *more)]
+    return lines
+
+
+def _in_two_lines(row: Sequence[str], width: int) -> str:
+    """A candidate where a table is too wide: its name, and what is said of it."""
+    name, nanoseconds, share, size, verdict = row
+    open_rows = "" if share == "-" else f"{share} fall back, "
+    costs = f"    {nanoseconds} ns per row, {open_rows}{size} bytes: {verdict or 'chosen'}"
+    return f"{_folded(f'  {name}', width)}\n{_folded(costs, width)}"
+
+
+def _folded(line: str, width: int) -> str:
+    """A line as several, the others further in."""
+    begin = line[: len(line) - len(line.lstrip())]
+    return fill(line.strip(), max(20, width), initial_indent=begin, subsequent_indent=f"{begin}  ")
 
 
 def _times(other: Candidate, chosen: Candidate) -> str:
@@ -180,7 +232,6 @@ def _times(other: Candidate, chosen: Candidate) -> str:
 # in it is escaped, since notes may name features and labels that came from files.
 
 MOST_LISTED_CANDIDATES = 6
-TABLE_HEADER = ("candidate", "ns per row", "falls back", "bytes", "verdict")
 TABLE_STYLE = "border-collapse:collapse;font-size:90%;margin:4px 0"
 CELL = "padding:2px 14px 2px 0;text-align:left;vertical-align:top;border:none"
 HEADER_STYLE = f"{CELL};border-bottom:1px solid currentColor"
