@@ -240,6 +240,35 @@ def test_finalists_are_timed_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> N
     assert plan.measured
 
 
+def test_a_plan_is_the_same_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, rows = model(d=20, gamma=0.02)
+    plans = []
+    for count in (1, 16):
+        for module in (kernelite.planner.planner, kernelite.planner.costs):
+            monkeypatch.setattr(module, "thread_count", lambda count=count: count)
+        plans.append(kl.compile(source, rows, plan="estimate").plan)
+    alone, shared = ([plan.chosen, *plan.others] for plan in plans)
+    assert [one.name for one in alone] == [one.name for one in shared]
+    for one, other in zip(alone, shared, strict=True):
+        assert one.nanoseconds == pytest.approx(16.0 * other.nanoseconds)
+
+
+@pytest.mark.parametrize(("labels", "n", "gamma"), [(True, 400, 0.02), (False, 4000, 2e-3)])
+def test_kernels_and_definitions_find_the_same_candidates(
+    labels: bool, n: int, gamma: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, rows = model(n=n, d=20, gamma=gamma)
+    if not labels:
+        source = replace(source, head=RegressorHead())
+    by_kernels = kl.compile(source, rows, plan="estimate").plan
+    monkeypatch.setattr(kernelite.planner.search, "provider", lambda: None)
+    by_definitions = kl.compile(source, rows, plan="estimate").plan
+    assert len(by_kernels.others) >= 2
+    for one, other in zip(by_kernels.others, by_definitions.others, strict=True):
+        assert (one.name, one.open_share) == (other.name, other.open_share)
+        assert one.nanoseconds == pytest.approx(other.nanoseconds)
+
+
 def test_a_plan_prints_unknown_costs() -> None:
     chosen = Candidate("quadratic form", 5.0, 0.0, 100)
     assert "faster" not in str(Plan("none", chosen, (), float("nan")))

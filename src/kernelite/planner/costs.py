@@ -300,7 +300,7 @@ def unseen_cost(
 ) -> float:
     """What open rows cost besides, that are too rare for a sample to show: few in each block.
 
-    Such a row shares what brings the second tier's arrays, or all centers, from memory with none.
+    They are too rare to share the cost of fetching the second tier's arrays, or all centers.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ def unseen_cost(
     block = BLOCK_ELEMENTS / max(expansion.n_features, 4 * expansion.n_outputs, 1)
     fetched = -math.expm1(-share * block) * second
     fetched -= math.expm1(-share * narrowing * block) * expansion.nbytes
-    return nanoseconds(Work(fetched=fetched / block)) * thread_count()
+    return nanoseconds(Work(fetched=fetched / block))
 
 
 def array_bytes(value: Any) -> int:
