@@ -240,6 +240,26 @@ def test_finalists_are_timed_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> N
     assert plan.measured
 
 
+def test_near_ties_are_left_to_the_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the same compilation chooses the same, though no two timings agree."""
+    source, rows = model(d=20, gamma=0.02)
+    first = kl.compile(source, rows, plan="estimate").plan
+    assert len(first.others) >= 3
+
+    def with_times(*first_ones: float) -> Plan:
+        def raced(calls: list[Any], _counts: list[int]) -> list[float]:
+            slow = [first_ones[0] * 9.0] * (len(calls) - len(first_ones))
+            return [*first_ones, *slow]
+
+        monkeypatch.setattr(kernelite.planner.planner, "raced", raced)
+        return kl.compile(source, rows, plan="measure").plan
+
+    near, far = with_times(100.0, 97.0), with_times(100.0, 90.0)
+    assert near.chosen.name == first.chosen.name
+    assert near.others[0].verdict == "as fast when timed, estimated slower"
+    assert far.chosen.name == first.others[0].name
+
+
 def test_a_plan_is_the_same_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     source, rows = model(d=20, gamma=0.02)
     plans = []

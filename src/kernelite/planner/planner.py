@@ -57,6 +57,7 @@ CALL_NANOSECONDS = 4e6  # that a call should take
 # Each finalist is called once to load its kernels, then at least so often and so long,
 FINALIST_ROUNDS, FINALIST_SECONDS = 3, 0.06
 CLEAR_RATIO = 1.5  # or until the second takes so many times as long as the first
+AS_FAST = 1.05  # times the least cost: among those that are no dearer, estimates choose
 MOST_OPEN_SHARE = 0.9  # of the rows, that a finalist may leave to the exact engine
 MEASURED_FINALISTS = 4  # finalists where all are timed
 
@@ -82,13 +83,15 @@ class Finals:
     def __call__(
         self, options: list[Option], exact: float, sample: FloatArray
     ) -> tuple[list[Option], float, str | None]:
-        """Options with measured costs, the exact engine's, and a note; or all as they came."""
-        ranked = sorted(options, key=lambda option: option.nanoseconds)
-        limit = np.inf if self.always else CLOSE_RATIO * min(exact, ranked[0].nanoseconds)
+        """Options with measured costs, the exact engine's, and a note; or all as they came.
+
+        They come, and stay, in the order of their estimates.
+        """
+        limit = np.inf if self.always else CLOSE_RATIO * min(exact, options[0].nanoseconds)
         # What leaves nearly all rows open cannot gain anything; noise must not say that it does.
         finalists = [
             option
-            for option in ranked
+            for option in options
             if option.nanoseconds <= limit and option.open_share <= MOST_OPEN_SHARE
         ]
         alone = len(finalists) + (exact <= limit) < 2
@@ -99,18 +102,18 @@ class Finals:
         expected = [*(option.nanoseconds for option in finalists), exact]
         counts = [rows_of_a_call(cost, sample.shape[1]) for cost in expected]
         *costs, exact = self._timed([*stages, ()], counts, sample)
-        timed = [
+        measured = [
             replace(option, nanoseconds=cost + option.unseen)
             for option, cost in zip(finalists, costs, strict=True)
         ]
-        most = max([option.nanoseconds for option in timed], default=0.0)
+        most = max([option.nanoseconds for option in measured], default=0.0)
         rest = [
             replace(option, nanoseconds=max(option.nanoseconds, most))  # shown, not chosen
-            for option in ranked
+            for option in options
             if option not in finalists
         ]
         note = f"{MEASURED}, on up to {max(counts):,} rows at a time ({platform.machine()})."
-        return timed + rest, exact, note
+        return measured + rest, exact, note
 
     def _timed(
         self, stages: Sequence[FormStages | tuple[()]], counts: list[int], sample: FloatArray
@@ -123,9 +126,7 @@ class Finals:
             partial(stage_engine(self.engine, forms).run, rows(count), finish, criterion)
             for forms, count in zip(stages, counts, strict=True)
         ]
-        with limit_threads(1):
-            costs = raced(calls, [len(rows(count)) for count in counts])
-        return [cost / thread_count() for cost in costs]
+        return timed(calls, [len(rows(count)) for count in counts])
 
 
 def rows_of_a_call(nanoseconds: float, d: int) -> int:
@@ -148,6 +149,13 @@ def _rows(sample: FloatArray, count: int) -> FloatArray:
     if count < len(sample):
         return np.ascontiguousarray(sample[:: -(-len(sample) // count)])
     return np.tile(sample, (count // len(sample), 1))
+
+
+def timed(calls: Sequence[Callable[[], object]], rows: list[int]) -> list[float]:
+    """Nanoseconds per row of calls, each timed on one thread, if all threads share the rows."""
+    with limit_threads(1):
+        costs = raced(calls, rows)
+    return [cost / thread_count() for cost in costs]
 
 
 def raced(calls: Sequence[Callable[[], object]], rows: list[int]) -> list[float]:
@@ -301,6 +309,7 @@ def plan_certified(
     )
     search.about(point, f"about the {name}", on_progress)
     options = [option.on_all_threads() for option in search.options]
+    options.sort(key=lambda option: option.nanoseconds)
     exact = exact_candidate(expansion, "", labels=not values, reached=search.reached)
     exact_nanoseconds = exact.nanoseconds
     if wanted is not None:
@@ -318,13 +327,12 @@ def plan_certified(
 
 
 def _wanted(options: list[Option], name: str, notes: list[str]) -> list[Option]:
-    """The option of that name, or the cheapest one, alone."""
-    ranked = sorted(options, key=lambda option: option.nanoseconds)
-    if not ranked:
+    """The option of that name, or the cheapest one, which comes first, alone."""
+    if not options:
         raise InputError(f"`plan` asks for a form, but there is none. {' '.join(notes)}")
-    found = ranked[:1] if name == "form" else [o for o in ranked if o.name == name]
+    found = options if name == "form" else [o for o in options if o.name == name]
     if not found:
-        known = ", ".join(repr(option.name) for option in ranked)
+        known = ", ".join(repr(option.name) for option in options)
         raise InputError(
             f"`plan` names no candidate: {name!r}; there are {known}, and the words 'auto', "
             "'estimate', 'measure' and 'form' (the exact engine is guarantee='exact')."
@@ -384,11 +392,12 @@ def _choose(
     exact = replace(exact_candidate(expansion, ""), nanoseconds=exact_nanoseconds)
     ranked = sorted(options, key=lambda option: option.nanoseconds)
     if ranked and ranked[0].nanoseconds < PREFERRED * exact.nanoseconds:
-        winner = ranked[0]
+        # Timed again, near ones would come in another order; their estimates stay the same.
+        least = ranked[0].nanoseconds
+        winner = next(option for option in options if option.nanoseconds <= AS_FAST * least)
+        ranked.remove(winner)
         chosen = winner.candidate("cheapest")
-        others = [
-            option.candidate(_why_lost(option, winner)) for option in ranked[1 : OTHERS_SHOWN + 1]
-        ]
+        others = [option.candidate(_why_lost(option, winner)) for option in ranked[:OTHERS_SHOWN]]
         others.append(replace(exact, verdict="looks at every support vector"))
         plan = Plan("certified", chosen, tuple(others), exact.nanoseconds, tuple(notes))
         return winner.approximation, plan
@@ -402,6 +411,8 @@ def _choose(
 def _why_lost(option: Option, winner: Option | None) -> str:
     if winner is None:
         return f"{100 * option.open_share:.0f}% of rows stay open"
+    if option.nanoseconds < winner.nanoseconds:
+        return "as fast when timed, estimated slower"
     if option.open_share > 2 * winner.open_share + 0.001:
         return "more rows stay open"
     return f"{option.nanoseconds / winner.nanoseconds:.2g}x the cost"
