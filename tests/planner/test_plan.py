@@ -273,6 +273,25 @@ def test_a_plan_is_the_same_on_any_number_of_threads(monkeypatch: pytest.MonkeyP
         assert one.nanoseconds == pytest.approx(16.0 * other.nanoseconds)
 
 
+def test_near_centers_are_timed_on_one_thread_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(4000, 2)) * 30.0
+    source = KernelExpansion(centers, rng.normal(size=4000), 0.0, gamma=1.0)
+    seen: list[int] = []
+
+    def raced(calls: list[Any], _counts: list[int]) -> list[float]:
+        seen.append(thread_count())
+        return [30.0 * len(calls)] * len(calls)
+
+    monkeypatch.setattr(kernelite.planner.planner, "raced", raced)
+    with limit_threads(3):
+        plan = kl.compile(source, centers[:500], plan="measure").plan
+    assert seen
+    assert set(seen) == {1}
+    near = next(one for one in (plan.chosen, *plan.others) if "near" in one.name)
+    assert near.nanoseconds == pytest.approx(10.0 + near.open_share * plan.exact_nanoseconds)
+
+
 @pytest.mark.parametrize(("labels", "n", "gamma"), [(True, 400, 0.02), (False, 4000, 2e-3)])
 def test_kernels_and_definitions_find_the_same_candidates(
     labels: bool, n: int, gamma: float, monkeypatch: pytest.MonkeyPatch

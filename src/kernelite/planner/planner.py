@@ -458,20 +458,21 @@ def local_candidate(
         return None
     if not LocalEngine.serves(expansion):
         return None
-    step = -(-len(sample) // VISIT_ROWS)
-    rows = np.ascontiguousarray(sample[::step])
-    budgets, tried = _budgets(exact, head, rows, tolerance), []
-    boxed = LocalEngine.prepare(expansion, budgets[0], mapped=mapped)
+    rows = np.ascontiguousarray(sample[:: -(-len(sample) // VISIT_ROWS)])
+    tried, budgets = [], _budgets(exact, head, rows, tolerance)
+    local = LocalEngine.prepare(expansion, budgets[0], mapped=mapped)
     for settings in budgets:
-        local = replace(boxed, settings=settings)
-        visits = local.visits(rows)
+        visits = replace(local, settings=settings).visits(rows)
         # Start where most rows end, so that they look only once or twice.
-        settings = LocalSums(settings.absolute, settings.relative, max(visits.threshold - 1.0, 0.0))
-        started = perf_counter()
-        answered = local.run(rows)
-        taken = 1e9 * (perf_counter() - started) / len(rows)
-        share = 1.0 - float(holds(criterion, answered).mean())
-        cost = taken if measure else local_cost(local, visits) / thread_count()
+        settings = replace(settings, start=max(visits.threshold - 1.0, 0.0))
+        engine = replace(local, settings=settings)
+        share = 1.0 - float(holds(criterion, engine.run(rows)).mean())
+        cost = local_cost(local, visits)
+        if measure:
+            many = _rows(sample, rows_of_a_call(cost, sample.shape[1]))
+            (cost,) = timed([partial(engine.run, many)], [len(many)])
+        else:
+            cost /= thread_count()
         tried.append((cost + share * exact_nanoseconds, share, settings))
     nanoseconds, share, settings = min(tried, key=lambda option: option[0])
     name = "sums over near centers"
