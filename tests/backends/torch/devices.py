@@ -9,9 +9,11 @@ import torch
 from kernelite.backends.torch.kernels import has_triton
 from kernelite.machine.expansion import KernelExpansion
 
-__all__ = ["DEVICE", "kernels_run", "random_expansion", "there"]
+__all__ = ["DEVICE", "NO_CUDA", "kernels_run", "needs_cuda", "random_expansion", "there"]
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+NO_CUDA = "no CUDA device"
+needs_cuda = pytest.mark.skipif(DEVICE == "cpu", reason=NO_CUDA)
 kernels_run = pytest.mark.skipif(not has_triton(), reason="Triton is not installed")
 
 

@@ -19,7 +19,7 @@ from kernelite.backends.torch.interchange import answer_there
 from kernelite.program.bounded import Stats
 from kernelite.program.criteria import Within, predict_criterion
 from kernelite.support.errors import InputError, UnsupportedModelError
-from tests.backends.torch.devices import DEVICE, there
+from tests.backends.torch.devices import DEVICE, needs_cuda, there
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -77,10 +77,9 @@ def test_other_libraries_get_their_own_arrays_back() -> None:
     np.testing.assert_array_equal(labels, fast.predict(X))
 
 
+@needs_cuda
 def test_a_gpu_array_of_another_library_stays_there() -> None:
     cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
-    if DEVICE == "cpu":
-        pytest.skip("there is no GPU")
     fast, X = toy()
     labels = fast.predict(cupy.asarray(X))
     assert isinstance(labels, cupy.ndarray)
@@ -191,7 +190,7 @@ def test_batches_of_a_parquet_file_are_streamed(tmp_path: Path) -> None:
         kernelite.torch.predict(fast, without, device=DEVICE)
 
 
-@pytest.mark.skipif(DEVICE == "cpu", reason="host rows are copied to a GPU alone")
+@needs_cuda
 @pytest.mark.parametrize("size", [7, 4096])
 def test_copies_never_overwrite_what_is_still_read(size: int) -> None:
     """Blocks of many sizes, so that memory is given back and taken while kernels are under way."""
@@ -206,7 +205,7 @@ def test_copies_never_overwrite_what_is_still_read(size: int) -> None:
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.skipif(DEVICE == "cpu", reason="host rows are copied to a GPU alone")
+@needs_cuda
 def test_blocks_that_do_not_fit_the_gpu_are_halved(monkeypatch: pytest.MonkeyPatch) -> None:
     fast, X = toy()
     fitting, sizes = streaming._fitting, []
