@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelite.backends.onnx import to_onnx
-from kernelite.backends.onnx.exporting import OPSET
+from kernelite.backends.onnx import OPSET, to_onnx
 from kernelite.machine.heads import (
     ClassifierHead,
     DensityHead,

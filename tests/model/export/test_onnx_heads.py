@@ -36,13 +36,13 @@ from tests.store.models import compiled
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
-from kernelite.backends.onnx.exporting import (  # noqa: E402
+from kernelite.backends.onnx import (  # noqa: E402
     IR_VERSION,
     OPSET,
     described,
     written,
 )
-from kernelite.model.export.graph.graph import Graph, Value  # noqa: E402
+from kernelite.model.export.graph import Graph, Value  # noqa: E402
 
 
 def run(graph: Any, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

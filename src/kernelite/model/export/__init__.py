@@ -110,8 +110,8 @@ def refusals(model: CompiledModel) -> dict[str, str]:
     >>> refusals(kernelite.compile(bump, guarantee="exact"))
     {}
     """
-    from kernelite.backends.c import exporting as c
-    from kernelite.model.export.graph import answers
+    from kernelite.backends import c
+    from kernelite.model.export import answers
 
     found = {}
     for target, check in {"ONNX": answers.check, "C": c.check}.items():
@@ -137,7 +137,7 @@ def export_names(file: str, *, main: bool) -> list[str]:
 
 
 def _write_onnx(model: CompiledModel, file: str, options: dict[str, Any]) -> list[str]:
-    from kernelite.backends.onnx.exporting import to_onnx
+    from kernelite.backends.onnx import to_onnx
 
     graph = to_onnx(model, **options)
     with atomic_write(file, "wb") as stream:
@@ -157,7 +157,7 @@ def _write_javascript(model: CompiledModel, file: str, options: dict[str, Any]) 
 def _write_c(
     model: CompiledModel, file: str, name: str, main: bool, options: dict[str, Any]
 ) -> list[str]:
-    from kernelite.backends.c.exporting import to_c, to_c_program
+    from kernelite.backends.c import to_c, to_c_program
 
     texts = [to_c(model, name=name, **options)]
     if main:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.machine.ops import ONNX, Arithmetic
-from kernelite.model.export.graph.ops import Operations
+from kernelite.model.export.graph_ops import Operations
 
 __all__ = ["Formula", "Graph", "Node", "Value"]
 

@@ -18,7 +18,7 @@ from kernelite.machine.ops import ComposedOps
 from kernelite.support.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
-    from kernelite.model.export.graph.graph import Graph, Value
+    from kernelite.model.export.graph import Graph, Value
 
 __all__ = ["Operations", "Table"]
 

@@ -1,1 +1,0 @@
-"""Compiled models as graphs of operators on tensors, which ONNX and JavaScript write."""
