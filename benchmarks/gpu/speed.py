@@ -17,7 +17,7 @@ from benchmarks.gpu.models import compiled, random_expansion, random_pairs
 from kernelite.backends.torch.forms import KernelLayout
 from kernelite.backends.torch.kernels import fused as kernels
 from kernelite.backends.torch.kernels.form import FormTiles, run_form
-from kernelite.backends.torch.kernels.split import run_split
+from kernelite.backends.torch.kernels.rows import run_split
 from kernelite.series.approximation import Approximation, certify
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate

@@ -40,7 +40,7 @@ def test_the_polynomial_is_as_good_as_it_says() -> None:
 @kernels_run
 @pytest.mark.parametrize("shape", [(300, 5), (3, 1), (500, 40), (130, 70), (200, 128)])
 def test_the_kernel_does_what_its_definition_says(shape: tuple[int, int]) -> None:
-    from kernelite.backends.torch.kernels.split import run_digits
+    from kernelite.backends.torch.kernels.rows import run_digits
 
     expansion = random_expansion(*shape, 1, gamma=0.5 / shape[1])
     fine = FineSums(DenseExact.prepare(expansion)).to(DEVICE)

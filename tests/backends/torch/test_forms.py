@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.torch.forms import FirstForm
-from kernelite.backends.torch.formulas import TensorValue
+from kernelite.backends.torch.tensors import TensorValue
 from kernelite.machine.ops import TORCH
 from kernelite.series.approximation import Approximation, certify
 from kernelite.series.remainder import lower_gamma

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.exact_rounding import ExactRounding
-from kernelite.backends.torch.fused import SliceSums
-from kernelite.backends.torch.fused_layout import FusedRounding, slice_bits, sliced
+from kernelite.backends.torch.fused import FusedRounding, SliceSums, slice_bits, sliced
 from kernelite.machine.expansion import KernelExpansion
 from tests.backends.torch.devices import DEVICE, kernels_run, random_expansion, there
 from tests.backends.torch.twins import slices_of, sums_of_slices
@@ -54,7 +53,7 @@ def test_whole_slices_sum_exactly(length: int) -> None:
 @kernels_run
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_kernel_does_what_its_definition_says(shape: tuple[int, int, int]) -> None:
-    from kernelite.backends.torch.kernels.split import run_split
+    from kernelite.backends.torch.kernels.rows import run_split
 
     expansion = random_expansion(*shape, gamma=0.5 / shape[1])
     fused = SliceSums(DenseExact.prepare(expansion)).to(DEVICE)

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from kernelite.backends.torch import interchange
-from kernelite.backends.torch.formulas import TensorValue
 from kernelite.backends.torch.heads import Formulas, lower_head
+from kernelite.backends.torch.tensors import TensorValue
 from kernelite.machine.heads import (
     ClassifierHead,
     Head,

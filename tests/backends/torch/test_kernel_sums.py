@@ -17,9 +17,9 @@ import kernelite as kl
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.torch.evidence import deviations
 from kernelite.backends.torch.exact import KernelSums
-from kernelite.backends.torch.formulas import TensorValue, TorchOps
 from kernelite.backends.torch.kernels.doubles import run_distances
 from kernelite.backends.torch.program import Program
+from kernelite.backends.torch.tensors import TensorValue, TorchOps
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import (
     CosineKernel,

@@ -17,7 +17,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelite as kl
 import kernelite.torch
-from kernelite.backends.torch import buffers as blocks
+from kernelite.backends.torch import launches
 from kernelite.backends.torch import program as module
 from kernelite.backends.torch.program import Program
 from kernelite.support.errors import InputError, UnsupportedModelError
@@ -160,7 +160,7 @@ def test_out_of_memory_is_met_by_smaller_blocks(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_array_equal(program(there(X)).labels.cpu().numpy(), fast.predict(X))
     assert sizes[0] == 120
     assert max(sizes[1:]) <= 70
-    monkeypatch.setattr(blocks, "FEWEST_BUFFER_ROWS", 1000)
+    monkeypatch.setattr(launches, "FEWEST_BUFFER_ROWS", 1000)
     with pytest.raises(torch.OutOfMemoryError):
         program(there(X))
 

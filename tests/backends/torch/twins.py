@@ -20,8 +20,14 @@ from kernelite.backends.torch.fine import (
     RowDigits,
 )
 from kernelite.backends.torch.fine import NEAREST as NEAREST_DIGITS
-from kernelite.backends.torch.fused import FARTHEST, GROUP_BITS, NEAREST, RowSlices, SliceSums
-from kernelite.backends.torch.fused_layout import LOG2E
+from kernelite.backends.torch.fused import (
+    FARTHEST,
+    GROUP_BITS,
+    LOG2E,
+    NEAREST,
+    RowSlices,
+    SliceSums,
+)
 from kernelite.program.bounded import Bounded
 
 __all__ = ["digits_of", "slices_of", "sums_of_digits", "sums_of_slices"]

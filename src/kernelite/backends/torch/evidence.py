@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from kernelite.backends.torch.buffers import Tensor, block_rows
-from kernelite.backends.torch.formulas import Formula, TensorValue
+from kernelite.backends.torch.launches import block_rows
 from kernelite.backends.torch.stages import Asked, settler
+from kernelite.backends.torch.tensors import Formula, Tensor, TensorValue
 from kernelite.machine.exactly import UNIT
 from kernelite.program.criteria import Criterion, decision_tolerance, label_criterion, never
 from kernelite.support.errors import InputError

@@ -17,8 +17,7 @@ from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.exact_packed import LinearExact
 from kernelite.backends.cpu.exact_rounding import CENTERS, ExactRounding
-from kernelite.backends.torch.buffers import Buffers, Tensor
-from kernelite.backends.torch.formulas import Formula, TensorValue, TorchOps
+from kernelite.backends.torch.tensors import Buffers, Formula, Tensor, TensorValue, TorchOps
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel

@@ -26,7 +26,7 @@ g (|u| + R)^2 is beyond 1000, nothing is known, so no exponent leaves the range 
 are of doubles, over a tile's centers first: no term is added more than n / 64 + 64 times.
 
 *Doubles.* What s, u and |u|^2 themselves are off by is in the bound of the exact engine, which is
-added, as in `fused_layout`.
+added, as in `fused`.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_dense import DenseExact
-from kernelite.backends.torch.buffers import Buffers, Tensor
 from kernelite.backends.torch.exact import ExactBound
-from kernelite.backends.torch.fused_layout import LOG2E, MOST_ERROR, TILE, in_tiles
+from kernelite.backends.torch.fused import LOG2E, MOST_ERROR, TILE, in_tiles
+from kernelite.backends.torch.tensors import Buffers, Tensor
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import Bounded
 from kernelite.series.rounding import SAFETY, UNIT
 
 if TYPE_CHECKING:
-    from kernelite.backends.torch.kernels.lists import OpenRows
+    from kernelite.backends.torch.kernels.rows import OpenRows
 
 __all__ = ["DIGITS", "FINE_EXP2", "POWERS", "FineSums", "RowDigits"]
 
@@ -151,7 +151,7 @@ class FineSums(Buffers):
     ) -> Bounded:
         """Scores and bounds of shape (m, 1); as `kernels.fused.run_one` takes the others."""
         from kernelite.backends.torch.kernels.fine import run_fine
-        from kernelite.backends.torch.kernels.split import run_digits
+        from kernelite.backends.torch.kernels.rows import run_digits
 
         digits = run_digits(self, rows.contiguous(), still)
         return Bounded(*run_fine(self, digits, into, still, keep=keep))

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelite.backends.torch.buffers import Buffers, Tensor
-from kernelite.backends.torch.formulas import Formula, TensorValue, TorchOps
+from kernelite.backends.torch.tensors import Buffers, Formula, Tensor, TensorValue, TorchOps
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.ops import TORCH
 from kernelite.program.bounded import Bounded

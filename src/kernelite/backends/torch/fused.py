@@ -1,46 +1,291 @@
 """Exact sums on tensor cores with a proven bound: products, exp2 and sums in one kernel.
 
-In: rows. Out: scores and bounds (`fused_layout` says why they are bounds). It needs Triton; the
-tests have the same in torch operations, the twin of the kernels.
+In: rows. Out: scores and bounds. It needs Triton; the tests have the same in torch operations, the
+twin of the kernels. With one output, centers of positive coefficients come first and negative ones
+after them, so that one sum per tile serves f and sum |A| K. With several, centers are grouped so
+that their coefficients fit a narrow table: one-vs-one machines have nonzero coefficients only in
+the pairs of their own class.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_dense import DenseExact
-from kernelite.backends.torch.buffers import Buffers, Tensor
+from kernelite.backends.cpu.exact_rounding import ExactRounding
 from kernelite.backends.torch.exact import ExactBound
 from kernelite.backends.torch.forms import padded
-from kernelite.backends.torch.fused_layout import (
-    GROUP_TILE,
-    LEFT_OUT,
-    LOG2E,
-    MOST_ERROR,
-    SINGLE_UNDERFLOW,
-    TILE,
-    FusedRounding,
-    Slices,
-    center_slices,
-    exponent_of,
-    groups_of,
-    in_tiles,
-    slice_bits,
-    sliced,
-)
+from kernelite.backends.torch.tensors import Buffers, Tensor
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import Bounded
-from kernelite.series.rounding import SAFETY
+from kernelite.series.rounding import SAFETY, SINGLE_UNIT
 
 if TYPE_CHECKING:
-    from kernelite.backends.torch.kernels.lists import OpenRows
+    from kernelite.backends.torch.kernels.rows import OpenRows
 
-__all__ = ["FARTHEST", "NEAREST", "RowSlices", "SliceSums"]
+__all__ = [
+    "CHUNK",
+    "FARTHEST",
+    "LOG2E",
+    "MOST_ERROR",
+    "NEAREST",
+    "TILE",
+    "FusedRounding",
+    "RowSlices",
+    "SliceSums",
+    "center_slices",
+    "groups_of",
+    "in_tiles",
+]
+
+# What the fused sums may err by: half-precision slices on tensor cores, inside a proven bound.
+#
+#     f(z) = sum_i A_i 2^(e_i) + b,    e_i = y_i.u - g |s_i|^2 - g |u|^2,    g = gamma log2(e)
+#
+# with s_i = x_i - p, u = z - p and y_i = 2 g s_i, in doubles.
+#
+# *Slices.* The entries of a row u are scaled by a power of two until the largest lies in
+# [2^(b-1), 2^b), and cut into three numbers of half precision: u1, a whole number, |u1| <= 2^b;
+# u2, a multiple of 2^-b, |u2| <= 1/2; u3, what is left, |u3| <= 2^-(b+1), rounded to 11 bits. So
+# |u - u1 - u2 - u3| <= 2^-(b+12) + 2^-25. The centers' y likewise, with one scale for all. In these
+# units a product over L features is replaced by three accumulators
+#
+#     a1 = u1.y1,    a2 = u1.y2 + u2.y1,    a3 = u2.y2 + u1.y3 + u3.y1
+#
+# with L 2^(2b) <= 2^24. (tf32x3 has the same 11 bits per number, half the rate of half precision,
+# and no exact sums, so that its bound is several times larger at the same cost.)
+#
+# *Tensor cores.* ASSUMED, and attacked by `benchmarks gpu`: products of halves are exact; a sum of
+# integer multiples of a unit, none of whose partial sums exceeds 2^24 units, is exact; and adding l
+# products to an accumulator in any order, truncating instead of rounding, errs by at most
+# l 2^-22 times the sum of their absolute values. That holds for any unit that aligns addends to the
+# largest and keeps 24 bits or more, whatever it does below; Volta to Hopper keep more. Hence a1 and
+# a2 are exact, and with |a3| <= 1.26 L, a3 errs by 3 L 2^-22 1.26 L. What a1 + a2 + a3 leaves
+# out is u2.y3 + u3.y2 + u3.y3 <= L 2^-(b+1) (1 + 2^-b), and the rests, 2 L 2^b (2^-(b+12) + 2^-25).
+#
+# *The exponent.* With P = 2 g R |u| >= the sum of all |products|, R = max |s_i|: adding the
+# accumulators, scaling back and adding -g |s|^2 and -g |u|^2, both rounded, in single precision
+# costs 2^-24 (4 P + 3 g R^2 + 2 g |u|^2). So
+#
+#     |e^ - e| <= eps = unit slices(L, b) + 2^-24 1.01 (4 P + 3 g R^2 + 2 g |u|^2)
+#
+# where `unit` is the product of both scales: a power of two, known per row.
+#
+# *exp2.* ASSUMED to err by 2^-22 relatively where its value is normal, and to give at most 2^-125
+# below, as PTX documents ex2.approx; `benchmarks gpu` tries all its inputs. So K^ = K (1 + t) with
+# |t| <= 0.7 eps + 2^-22 for eps <= `MOST_ERROR`.
+#
+# *Sums.* With one output: coefficients and products round by 2^-24 each, CENTERS / 8 of them are
+# summed in single precision, in any order; all else is added in doubles. With several, K <= 1 and A
+# are cut into slices in the same way (b = 9, 64 centers a time) and summed on the tensor cores;
+# what that leaves out is at most 2^-26 of the largest coefficient for each center. Of votes, two
+# slices are taken, the second rounded to 11 bits, so |rest| <= 2^-12: that leaves out
+# 2 * 2^9 * 2^-12 = 0.25 units squared for each center, and three products in one accumulator err by
+# 3 * 64 * 2^-22 * 64 * 2^9 in a tile, together less than 0.3 * 2^-17 of the largest coefficient.
+# Tiles are added in single precision. sum_i |A_i| K_i is summed beside, with several outputs by its
+# bound sum_i (max_j |A_ij|) K_i, one number per group.
+#
+# *Doubles.* All that remains (s, u, |u|^2, the last sums) is in the bound of the exact engine,
+# `cpu.exact_rounding`, which is added.
+
+TENSOR = 2.0**-22  # per product that a tensor core adds to an accumulator
+FUSED_EXP2 = 2.0**-22
+CENTERS, CHUNK = 128, 64  # centers and features of a tile, at most
+MOST_ERROR = 0.01  # of an exponent; beyond, nothing is known
+SINGLE_UNDERFLOW = 2.0**-124  # what a kernel value or a product may lose by underflow
+LOG2E = math.log2(math.e)
+MOST_SLICED_FEATURES = 4096  # features: so that slices have six bits
+MOST_EXPONENT = 4e3  # g R^2, so that constants and scales stay well inside single precision
+LEFT_OUT = {True: 2.0**-26, False: 0.3 * 2.0**-17}  # of the largest coefficient, per center,
+# in sums of several outputs: from three slices (fine), or two
+
+
+def slice_bits(length: int) -> int:
+    """b, the largest with L 2^(2b) <= 2^24, at most 9.
+
+    Examples
+    --------
+    >>> slice_bits(22), slice_bits(122), slice_bits(776)
+    (9, 8, 7)
+    """
+    return min(9, (24 - max(length - 1, 0).bit_length()) // 2)
+
+
+@dataclass(frozen=True)
+class FusedRounding:
+    """Constants of the bound: eps = per_unit unit + per_norm |u| + per_square |u|^2 + fixed.
+
+    Parameters
+    ----------
+    per_unit, per_norm, per_square, fixed : float
+        Of the exponent's error.
+    relative : float
+        What exp2 and the sums err by.
+
+    Examples
+    --------
+    >>> FusedRounding.of(1.0, 10.0, 22, 5000, several=False).fixed < 1e-5
+    True
+    """
+
+    per_unit: float
+    per_norm: float
+    per_square: float
+    fixed: float
+    relative: float
+
+    @classmethod
+    def of(
+        cls, gamma: float, largest: float, length: int, n_centers: int, *, several: bool
+    ) -> FusedRounding:
+        """From gamma, gamma R^2, features and centers."""
+        b, L = slice_bits(length), float(length)
+        left_out = L * (2.0 ** -(b + 1) * 1.01 + 2.0 ** (b + 1) * (2.0 ** -(b + 12) + 2.0**-25))
+        single = 1.01 * SINGLE_UNIT * LOG2E
+        # Slices of K and A, and additions of the padded tiles of a group or two.
+        tiles = n_centers / 64 + 16.0
+        sums = (
+            SINGLE_UNIT * (tiles + 8.0) + 2.0**-25 if several else SINGLE_UNIT * (CENTERS / 8 + 4.0)
+        )
+        return cls(
+            per_unit=1.01 * (left_out + 4.0 * TENSOR * L * L),
+            per_norm=single * 8.0 * math.sqrt(gamma * largest),  # gamma R = sqrt(gamma gamma R^2)
+            per_square=single * 2.0 * gamma,
+            fixed=single * 3.0 * largest + 2.0**-30,  # rows whose entries are all tiny
+            relative=SAFETY * (FUSED_EXP2 + sums),
+        )
+
+    @staticmethod
+    def serves(rounding: ExactRounding) -> bool:
+        """Whether an expansion is within the range that the proof covers."""
+        if rounding.polynomial or rounding.by_differences or not rounding.expansion.n_centers:
+            return False
+        gamma = rounding.expansion.gamma
+        in_range = 1e-12 <= gamma <= 1e12 and rounding.largest * LOG2E <= MOST_EXPONENT
+        return in_range and rounding.expansion.n_features <= MOST_SLICED_FEATURES
+
+
+# The layout: centers cut into slices, in tiles, grouped by the outputs that they add to.
+
+TILE, GROUP_TILE = 128, 64  # centers: one output's, and a group's, are padded to whole tiles
+OUTPUTS_PER_GROUP = 64  # outputs of a group
+SMALLEST, LARGEST = 2.0**-26, 2.0**46  # of an entry of 2 g s, so that scales stay in range
+
+
+class Slices(NamedTuple):
+    """2 g s scaled by 2^scale, in three slices (3, n, D), and -g |s|^2 (n,)."""
+
+    table: NDArray[np.float16]
+    shifts: NDArray[np.float32]
+    scale: int
+
+
+class Group(NamedTuple):
+    """Centers and the outputs that they add to."""
+
+    centers: NDArray[np.int64]
+    outputs: NDArray[np.int64]
+
+
+def width_of(length: int) -> int:
+    """D: features padded to a tile's side, or to whole chunks.
+
+    Examples
+    --------
+    >>> width_of(22), width_of(122), width_of(776)
+    (32, 128, 832)
+    """
+    return padded(length) if length <= CHUNK else -(-length // CHUNK) * CHUNK
+
+
+def sliced(values: FloatArray, bits: int, *, fine: bool = True) -> NDArray[np.float16]:
+    """Whole numbers, multiples of 2^-bits, and the rests rounded to 11 bits: (3, *shape).
+
+    If not `fine`, the second slice is all that is left, rounded to 11 bits, and the third is zero.
+    """
+    whole = np.rint(values)
+    rest = values - whole
+    if not fine:
+        return np.stack([whole, rest, np.zeros_like(rest)]).astype(np.float16)
+    fraction = np.ldexp(np.rint(np.ldexp(rest, bits)), -bits)
+    return np.stack([whole, fraction, rest - fraction]).astype(np.float16)
+
+
+def exponent_of(largest: float, bits: int) -> int:
+    """e such that largest 2^e lies in [2^(bits-1), 2^bits); 0 for zero.
+
+    Examples
+    --------
+    >>> exponent_of(1.0, 9)
+    8
+    """
+    return bits - math.frexp(largest)[1] if largest else 0
+
+
+def center_slices(dense: DenseExact) -> Slices | None:
+    """The centers of an expansion; None where an entry is out of range."""
+    width = dense.factors.shape[1] - 2
+    factors = dense.factors[:, :width] * LOG2E
+    largest = float(np.abs(factors).max(initial=0.0))
+    if largest and not SMALLEST <= largest <= LARGEST:
+        return None
+    bits = slice_bits(width)
+    scale = exponent_of(largest, bits)
+    table = np.zeros((len(factors), width_of(width)))
+    table[:, :width] = np.ldexp(factors, scale)
+    shifts = (dense.factors[:, width] * LOG2E).astype(np.float32)
+    return Slices(sliced(table, bits), shifts, scale)
+
+
+def in_tiles(indices: NDArray[np.int64], tile: int) -> NDArray[np.int64]:
+    """Indices of centers padded to whole tiles by -1."""
+    missing = -len(indices) % tile
+    return np.append(indices, np.full(missing, -1, dtype=np.int64))
+
+
+def groups_of(coefficients: FloatArray, families: Sequence[Any] = ()) -> list[Group]:
+    """Centers and outputs in groups of at most `OUTPUTS_PER_GROUP` outputs.
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (n, k)
+    families : sequence of arrays of int
+        Sets of outputs; taken if each center's nonzero coefficients lie within one of them.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 1.0, 0.0], [2.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    >>> [group.centers.tolist() for group in groups_of(A, [[0, 1], [0, 2]])]
+    [[0, 2], [1]]
+    """
+    n, k = coefficients.shape
+    used, everyone = coefficients != 0.0, np.arange(n)
+    family_of = np.full(n, -1)
+    for index, outputs in enumerate(families):
+        outside = np.ones(k, dtype=np.bool_)
+        outside[outputs] = False
+        family_of[(family_of < 0) & ~used[:, outside].any(axis=1)] = index
+    narrow = families and max(len(outputs) for outputs in families) <= OUTPUTS_PER_GROUP
+    if narrow and (family_of >= 0).all():
+        found = [
+            Group(np.flatnonzero(family_of == index), np.asarray(outputs, dtype=np.int64))
+            for index, outputs in enumerate(families)
+        ]
+        return [group for group in found if len(group.centers)]
+    return [
+        Group(everyone, np.arange(start, min(start + OUTPUTS_PER_GROUP, k)))
+        for start in range(0, k, OUTPUTS_PER_GROUP)
+    ]
+
+
+# The sums.
 
 GROUP_BITS = slice_bits(GROUP_TILE)  # of kernel values and coefficients, with several outputs
 MOST_FUSED_ENTRIES = 1 << 29  # of centers, and of coefficients
@@ -186,7 +431,7 @@ class SliceSums(Buffers):
     def forward(self, rows: Tensor) -> Bounded:
         """Scores and bounds of shape (m, k); infinite bounds where nothing is known."""
         from kernelite.backends.torch.kernels.fused import run_one, run_several
-        from kernelite.backends.torch.kernels.split import run_split
+        from kernelite.backends.torch.kernels.rows import run_split
 
         slices = run_split(self, rows.contiguous())
         if self.several:
@@ -209,7 +454,7 @@ class SliceSums(Buffers):
             Leave scores whose bound is smaller already.
         """
         from kernelite.backends.torch.kernels.fused import run_one
-        from kernelite.backends.torch.kernels.split import run_split
+        from kernelite.backends.torch.kernels.rows import run_split
 
         slices = run_split(self, rows, still)
         run_one(self, slices, into=(scores, bounds), still=still, keep=keep)

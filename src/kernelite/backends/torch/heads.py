@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelite.backends.torch.buffers import Buffers, Tensor
-from kernelite.backends.torch.formulas import Formula, TensorValue
 from kernelite.backends.torch.fused import SliceSums
 from kernelite.backends.torch.kernels import has_triton
+from kernelite.backends.torch.tensors import Buffers, Formula, Tensor, TensorValue
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads import ClassifierHead, LatentHead, LinearHead
 from kernelite.machine.heads.coupling import pair_probabilities
@@ -39,7 +38,7 @@ class TorchHead(Buffers):
     """
 
     proves_labels = True  # so that scores need be no better than the labels' proof
-    two_sides = False  # of a threshold, which `kernels.lists` tells apart
+    two_sides = False  # of a threshold, which `kernels.rows` tells apart
     lowest: float | None = None  # of a density: where its sum has to be taken in logarithms
 
     def __init__(self, head: Any, tolerance: FloatArray | None) -> None:

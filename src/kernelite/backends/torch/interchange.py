@@ -17,8 +17,8 @@ from kernelite.program.bounded import EXACT, EXACT_QUICK, EXACT_SINGLE, FIRST, S
 from kernelite.support.errors import InputError, UnsupportedModelError
 
 if TYPE_CHECKING:
-    from kernelite.backends.torch.formulas import Formula
     from kernelite.backends.torch.program import Counts, Program
+    from kernelite.backends.torch.tensors import Formula
     from kernelite.model.fields import ModelFields
     from kernelite.program.criteria import Criterion
 
@@ -75,7 +75,7 @@ def answer_there(
     """
     import torch
 
-    from kernelite.backends.torch.formulas import TensorValue
+    from kernelite.backends.torch.tensors import TensorValue
 
     rows = X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
     program, head = program_on(model, rows.device), model.head

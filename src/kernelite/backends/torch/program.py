@@ -1,7 +1,7 @@
 """A compiled model as a torch module: stages in order, each for the rows still open.
 
 In: rows on the module's device. Out: `Answer`. `stages` runs on the device, for few rows recorded
-once and replayed (`graphs`); the host sees to what is left, once per block. Rows are taken in
+once and replayed (`launches`); the host sees to what is left, once per block. Rows are taken in
 blocks, and an out-of-memory error is met by smaller ones.
 """
 
@@ -14,14 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import torch
 
-from kernelite.backends.torch.buffers import Buffers, Tensor, in_blocks
-from kernelite.backends.torch.formulas import Formula, TensorValue
-from kernelite.backends.torch.graphs import SIZES, Graphs
+from kernelite.backends.cpu.exact_dense import DenseExact
+from kernelite.backends.torch.exact import ExactSums, KernelSums
+from kernelite.backends.torch.fine import FineSums
+from kernelite.backends.torch.forms import FirstForm
+from kernelite.backends.torch.fused import SliceSums
 from kernelite.backends.torch.heads import PairVotes, lower_head
 from kernelite.backends.torch.kernels import has_triton
-from kernelite.backends.torch.parts import DOUBLE, FORM, FUSED, PartModule, RowSteps
+from kernelite.backends.torch.launches import SIZES, Graphs, in_blocks
 from kernelite.backends.torch.stages import (
     BY_STAGE,
+    DOUBLE,
+    FORM,
+    FUSED,
     LISTS,
     LOW,
     STRANGE,
@@ -38,11 +43,15 @@ from kernelite.backends.torch.stages import (
     starting_stage,
     sums_of,
 )
+from kernelite.backends.torch.tensors import Buffers, Formula, Tensor, TensorValue
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.heads.pairwise import pairs
+from kernelite.machine.preparation import Selection
 from kernelite.machine.variance import WELL_CONDITIONED
 from kernelite.model.predicting import rule_of
-from kernelite.program.bounded import OPEN
+from kernelite.program.bounded import OPEN, Bounded
 from kernelite.program.criteria import Criterion, label_criterion, predict_criterion
-from kernelite.support.errors import InputError
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
@@ -366,3 +375,89 @@ def _check_finite(rows: Tensor, which: Tensor | None, first: int) -> None:
         raise InputError(
             f"`X` contains NaN or infinity (first in row {first + row}); impute or drop such rows."
         )
+
+
+# One machine: the steps of its rows, and what scores them at each stage.
+
+
+class RowSteps(Buffers):
+    """The steps of a model's preparation, in order.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        Or a part of one.
+    """
+
+    def __init__(self, model: ModelFields) -> None:
+        super().__init__()
+        self.formulas: list[Formula] = []
+        for step in model.preparation.steps:
+            if not isinstance(step, AffineMap | Selection):
+                raise UnsupportedModelError(
+                    f"this model prepares its rows by a step ({_name(step)}) that is not lowered "
+                    "to torch; transform the rows first, or pass them as an array."
+                )
+            self.formulas.append(step.formula)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Rows as the forms take them: shape (m, d); as they are where there is no step."""
+        for formula in self.formulas:
+            rows = formula(TensorValue(rows)).tensor
+        return rows
+
+
+def _name(step: Any) -> str:
+    """What messages call a step that is not lowered."""
+    return str(getattr(step, "name", type(step).__name__))
+
+
+class PartModule(Buffers):
+    """A machine, and the outputs of the whole that its scores are added to.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        Without parts of its own.
+    outputs : ndarray of int
+    """
+
+    def __init__(self, model: ModelFields, outputs: Any) -> None:
+        super().__init__()
+        if model.tail is not None:
+            raise UnsupportedModelError(
+                "a model with a polynomial beside its kernels is not lowered to torch; pass rows "
+                "as an array instead of a tensor."
+            )
+        self.steps = RowSteps(model)
+        self.forms = None if model.approximation is None else FirstForm(model.approximation)
+        self.fused = self.fine = self.exact = None
+        expansion, mapped = model.expansion, model.preparation.input_map is not None
+        if expansion is not None and not expansion.has_series:
+            self.exact = KernelSums(expansion, mapped=mapped)
+        elif expansion is not None:
+            dense = DenseExact.prepare(expansion, mapped=mapped)
+            self.exact = ExactSums(dense)
+            if SliceSums.serves(dense):
+                self.fused = SliceSums(dense, _families(model.head))
+            if FineSums.serves(dense):
+                self.fine = FineSums(dense)
+        self.hold(outputs=np.asarray(outputs))
+
+    def forward(self, rows: Tensor, stage: int, *, kernels: bool) -> Bounded:
+        """Scores and bounds at a stage; a part that lacks it answers by its next one."""
+        rows = self.steps(rows)
+        if stage == FORM and self.forms is not None:
+            return self.forms(rows, kernel=kernels)
+        if stage <= FUSED and self.fused is not None and kernels:
+            return self.fused(rows)
+        assert self.exact is not None
+        return self.exact(rows, kernel=kernels)
+
+
+def _families(head: Any) -> list[np.ndarray]:
+    """Of a one-vs-one machine: the pairs of each class."""
+    if not head.scores_are_pairs or len(head.classes) < 3:
+        return []
+    of_pair = np.array(list(pairs(len(head.classes))))
+    return [np.flatnonzero((of_pair == c).any(axis=1)) for c in range(len(head.classes))]

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from kernelite.backends.torch.buffers import Tensor
 from kernelite.backends.torch.interchange import as_host_array
 from kernelite.backends.torch.kernels import has_triton
+from kernelite.backends.torch.tensors import Tensor
 from kernelite.machine.exactly import UNIT
 from kernelite.support.errors import InputError
 

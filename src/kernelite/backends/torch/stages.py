@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from kernelite.backends.torch.buffers import Tensor
-from kernelite.backends.torch.formulas import Formula, TensorValue
-from kernelite.backends.torch.parts import DOUBLE, FINE, FORM, FUSED
+from kernelite.backends.torch.tensors import Formula, Tensor, TensorValue
 from kernelite.program.bounded import OPEN, Bounded
 from kernelite.program.criteria import Criterion, never
 from kernelite.series.rounding import sum_error
@@ -26,6 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BY_STAGE",
+    "DOUBLE",
+    "FINE",
+    "FORM",
+    "FUSED",
     "LISTS",
     "LOW",
     "STRANGE",
@@ -42,6 +44,9 @@ __all__ = [
     "starting_stage",
     "sums_of",
 ]
+
+FORM, FUSED, DOUBLE, FINE = 0, 1, 2, 3
+"""Stages: a row goes from the form to the fused sums, for values to sums of digits, to doubles."""
 
 TO_DO, STRANGE, BY_STAGE, UNDECIDABLE, LISTS, LOW = 0, 1, slice(2, 6), 6, 7, 10
 """Entries of a tally: rows left to the host, rows with huge or no numbers, rows by stage,
@@ -280,7 +285,7 @@ class _Judge:
 
     def __call__(self, stages: tuple[int, int], counter: Tensor, within: Any = None) -> Any:
         """The open rows; `stages` are this one, and the one that answers these."""
-        from kernelite.backends.torch.kernels.lists import list_open, run_judge
+        from kernelite.backends.torch.kernels.rows import list_open, run_judge
 
         found = self.found
         if self.fast:
@@ -297,7 +302,7 @@ class _Judge:
         """With labels and what is undecidable; rows are counted."""
         found = self.found
         if self.fast:
-            from kernelite.backends.torch.kernels.lists import run_labels
+            from kernelite.backends.torch.kernels.rows import run_labels
 
             run_labels(self.program.head, found, tally, self.count)
             return found
@@ -338,7 +343,7 @@ def _voted(program: Program, rows: Tensor, tally: Tensor, count: Tensor | None) 
     """Winners of a block; open rows in doubles, by the host if rows are many."""
     from kernelite.backends.torch.kernels.doubles import run_open
     from kernelite.backends.torch.kernels.fused import run_several
-    from kernelite.backends.torch.kernels.split import run_split
+    from kernelite.backends.torch.kernels.rows import run_split
     from kernelite.backends.torch.kernels.votes import run_pair_labels, run_votes
 
     part, votes, head, m = program.parts[0], program.votes, program.head, len(rows)

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from kernelite.backends.torch.buffers import FEWEST_BUFFER_ROWS, Tensor
 from kernelite.backends.torch.interchange import program_on
+from kernelite.backends.torch.launches import FEWEST_BUFFER_ROWS
+from kernelite.backends.torch.tensors import Tensor
 from kernelite.model import CompiledModel, require_compiled
 from kernelite.support.errors import InputError
 

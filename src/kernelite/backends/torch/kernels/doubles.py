@@ -16,11 +16,11 @@ import triton
 import triton.language as tl
 
 from kernelite.backends.torch.forms import padded
-from kernelite.backends.torch.kernels.lists import places_of
+from kernelite.backends.torch.kernels.rows import places_of
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.exact import ExactSums
-    from kernelite.backends.torch.kernels.lists import OpenRows
+    from kernelite.backends.torch.kernels.rows import OpenRows
 
 __all__ = ["exact_bound", "run_distances", "run_doubles", "run_open"]
 

@@ -22,7 +22,7 @@ from kernelite.backends.torch.kernels.fused import (
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.fine import FineSums, RowDigits
-    from kernelite.backends.torch.kernels.lists import OpenRows
+    from kernelite.backends.torch.kernels.rows import OpenRows
 
 __all__ = ["run_fine"]
 

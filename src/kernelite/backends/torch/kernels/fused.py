@@ -1,7 +1,7 @@
 """The fused kernels: products of pairs on tensor cores, exp2, sums; nothing of size m n is stored.
 
 In: rows and centers in slices of half precision. Out: scores and bounds of one output, or sums of
-A K and of |A| K by group. `fused_layout` has the model of the arithmetic and the proof; what stands
+A K and of |A| K by group. `torch.fused` has the model of the arithmetic and the proof; what stands
 in one accumulator matters there.
 """
 
@@ -13,13 +13,13 @@ import torch
 import triton
 import triton.language as tl
 
-from kernelite.backends.torch.fused_layout import CHUNK
+from kernelite.backends.torch.fused import CHUNK
 from kernelite.backends.torch.kernels.doubles import exact_bound
-from kernelite.backends.torch.kernels.lists import places_of
+from kernelite.backends.torch.kernels.rows import places_of
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.fused import RowSlices, SliceSums
-    from kernelite.backends.torch.kernels.lists import OpenRows
+    from kernelite.backends.torch.kernels.rows import OpenRows
 
 __all__ = [
     "INTERPRETED",

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 
 from kernelite.backends.torch.kernels.doubles import relative_bound
-from kernelite.backends.torch.kernels.lists import OpenRows, enter, places_of
+from kernelite.backends.torch.kernels.rows import OpenRows, enter, places_of
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.fused import RowSlices, SliceSums

@@ -19,8 +19,8 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelite as kl
 from kernelite.backends.torch import interchange
-from kernelite.backends.torch.formulas import LARGE, TensorValue, TorchOps, constants_used
 from kernelite.backends.torch.program import Program
+from kernelite.backends.torch.tensors import LARGE, TensorValue, TorchOps, constants_used
 from kernelite.machine.heads.coupling import couple
 from kernelite.machine.heads.pairwise import ovr_scores, pair_sums
 from kernelite.support.errors import InputError
@@ -117,7 +117,7 @@ def test_the_kernel_couples_as_the_definition_does(classes: int) -> None:
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_rows_are_copied_from_where_they_lie(kind: type) -> None:
-    from kernelite.backends.torch.kernels.lists import run_begin
+    from kernelite.backends.torch.kernels.rows import run_begin
 
     given = there(np.arange(1500 * 3).reshape(1500, 3).astype(kind))
     buffer = torch.full((4096, 3), -1.0, dtype=given.dtype, device=DEVICE)

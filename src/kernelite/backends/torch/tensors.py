@@ -1,4 +1,4 @@
-"""Tensors in formulas: the operations of `kernelite.machine.ops`, done by torch.
+"""Tensors: as buffers of modules, and in formulas, by the operations of `kernelite.machine.ops`.
 
 Heads, criteria, forms, certificates and kernels are written once, in these operations. A
 `TensorValue` is a tensor that they work on; arrays beside it become constants on its device, and
@@ -12,20 +12,50 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self, TypeAlias
 from weakref import ref
 
 import numpy as np
 import torch
 
-from kernelite.backends.torch.buffers import Tensor
 from kernelite.backends.torch.kernels import has_triton
 from kernelite.machine.ops import slopes_between
 from kernelite.support.errors import UnsupportedModelError
 
-__all__ = ["Formula", "TensorValue", "TorchOps", "constants_used"]
+__all__ = ["Buffers", "Formula", "Tensor", "TensorValue", "TorchOps", "constants_used"]
+
+Tensor: TypeAlias = "torch.Tensor"
 
 Formula = Callable[..., Any]  # of a head or a criterion: typed for arrays, written for values too
+
+
+class Buffers(torch.nn.Module):
+    """A module whose buffers move between devices and never change their type.
+
+    Bounds are proven for the types that the arrays have; so `.half()` and `.to(torch.float32)`
+    move nothing and round nothing.
+    """
+
+    def hold(self, **arrays: Any) -> None:
+        """Register arrays as buffers, numbers too: all that a run needs lies on the device."""
+        for name, array in arrays.items():
+            held = array if isinstance(array, torch.Tensor) else torch.from_numpy(_own(array))
+            self.register_buffer(name, held)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        def moved(tensor: Tensor) -> Tensor:
+            found = fn(tensor)
+            return found if found.dtype == tensor.dtype else tensor.to(found.device)
+
+        return super()._apply(moved, recurse)
+
+
+def _own(array: Any) -> np.ndarray[Any, Any]:
+    """A contiguous copy that torch may keep."""
+    return np.array(array, order="C")
+
+
+# Formulas.
 
 
 def _arithmetic(function: Any, *, turned: bool = False, whole: bool = True) -> Any:

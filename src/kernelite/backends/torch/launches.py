@@ -1,11 +1,4 @@
-"""Few rows at the speed of one launch: what a call does is recorded once per size, and replayed.
-
-In: rows, and a function of (rows, count, tally) that does its work on the device and asks the host
-nothing. Out: what it finds. Rows are copied into a buffer of the next larger size in `SIZES`; those
-that pad are old, and the function is told how many count. A CUDA graph of the function is recorded
-when a size is first met, with the copy, which is told where the rows lie; then a call is one
-launch, a copy of the answers, and one wait.
-"""
+"""How a device is given work: many rows in blocks that fit it, few rows as one launch."""
 
 from __future__ import annotations
 
@@ -14,14 +7,72 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from kernelite.backends.torch.buffers import Tensor
-from kernelite.backends.torch.formulas import constants_used
+from kernelite.backends.torch.tensors import Tensor, constants_used
 
-__all__ = ["SIZES", "Graphs"]
+if TYPE_CHECKING:
+    from kernelite.backends.torch.program import Program
+
+__all__ = ["FEWEST_BUFFER_ROWS", "SIZES", "Graphs", "block_rows", "in_blocks"]
+
+# Many rows: a block that does not fit is halved, not given up.
+
+SHARE, CPU_BYTES = 8, 1 << 27  # of the device's memory, and of the host's, for a block
+FEWEST_BUFFER_ROWS = 64
+
+Parts = TypeVar("Parts", bound=tuple[Tensor, ...])
+
+
+def block_rows(rows: Tensor, program: Program) -> int:
+    """Rows of a block: as many as an eighth of the memory takes.
+
+    How much of it is free is not asked, since that takes a millisecond.
+    """
+    budget = CPU_BYTES
+    if rows.is_cuda:
+        budget = torch.cuda.get_device_properties(rows.device).total_memory // SHARE
+    return max(FEWEST_BUFFER_ROWS, budget // program.row_bytes(rows))
+
+
+def in_blocks(run: Callable[[Tensor, int], Parts], rows: Tensor, program: Program) -> list[Tensor]:
+    """What `run` finds for each block and the number of its first row, joined.
+
+    Parameters
+    ----------
+    run : callable of (block, first row)
+        Gives a tuple of tensors, one row per row.
+    rows : tensor of shape (m, d)
+    program : Program
+        That tells what a row takes.
+    """
+    size = block_rows(rows, program)
+    start = 0
+    parts: list[tuple[Tensor, ...]] = []
+    while start < len(rows) or not parts:
+        try:
+            parts.append(run(rows[start : start + size], start))
+        except torch.OutOfMemoryError:
+            if size <= FEWEST_BUFFER_ROWS:
+                raise
+            size = max(FEWEST_BUFFER_ROWS, min(size, len(rows)) // 2)
+            torch.cuda.empty_cache()
+            continue
+        start += size
+    if len(parts) == 1:
+        return list(parts[0])
+    return [torch.cat(columns) for columns in zip(*parts)]
+
+
+# Few rows at the speed of one launch: what a call does is recorded once per size, and replayed.
+#
+# In: rows, and a function of (rows, count, tally) that does its work on the device and asks the
+# host nothing. Out: what it finds. Rows are copied into a buffer of the next larger size in
+# `SIZES`; those that pad are old, and the function is told how many count. A CUDA graph of the
+# function is recorded when a size is first met, with the copy, which is told where the rows lie;
+# then a call is one launch, a copy of the answers, and one wait.
 
 SIZES = (1, 16, 64, 256, 1024, 4096)
 """Rows of a buffer. More rows than the last keep the device busy while the host prepares."""
@@ -71,7 +122,7 @@ class Recorded:
         self.here, self.there = here.numpy(), there.numpy()
 
     def _record(self, here: Tensor, there: Tensor, pool: Any) -> None:
-        from kernelite.backends.torch.kernels.lists import run_begin, run_end
+        from kernelite.backends.torch.kernels.rows import run_begin, run_end
 
         def all_of_it() -> Any:
             run_begin(here, self.rows, self.count, self.tally)
