@@ -422,7 +422,7 @@ class CompiledModel(Predicting):
         return export(self, path, **options)
 
     def export_refusals(self) -> dict[str, str]:
-        """Why this model cannot be exported, for each of "ONNX" and "C" that refuses it."""
+        """Why this model cannot be exported: a sentence for each of ONNX, C and JavaScript."""
         from kernelite.model.export import refusals
 
         return refusals(self)

@@ -14,6 +14,7 @@ from scipy.stats import gaussian_kde
 import kernelite
 from kernelite.backends.c import to_c
 from kernelite.backends.c.formulas import constant_bytes
+from kernelite.backends.javascript import to_javascript
 from kernelite.backends.onnx import to_onnx
 from kernelite.machine import kernels as kl
 from kernelite.machine.expansion import KernelExpansion, kernel_values
@@ -82,7 +83,7 @@ def test_kernels_in_c(name: str, tmp_path: Path) -> None:
 )
 def test_bessel_functions_are_refused_in_a_sentence(kernel: kl.Kernel) -> None:
     fast = kernelite.compile(machine(kernel), guarantee="exact")
-    for target, write in {"ONNX": to_onnx, "C": to_c}.items():
+    for target, write in {"ONNX": to_onnx, "C": to_c, "JavaScript": to_javascript}.items():
         with pytest.raises(UnsupportedModelError, match=r"Matern .* rests on SciPy's Bessel"):
             write(fast)
         assert "Bessel" in fast.export_refusals()[target]

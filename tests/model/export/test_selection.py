@@ -22,6 +22,7 @@ from sklearn.svm import SVC, SVR
 
 import kernelite
 from kernelite.backends.c import to_c
+from kernelite.backends.javascript import to_javascript
 from kernelite.backends.onnx import to_onnx
 from kernelite.machine.heads import RegressorHead
 from kernelite.model import CompiledModel, ModelPart
@@ -141,7 +142,7 @@ def test_files_say_what_their_scores_are() -> None:
     assert select(CERTIFIED).scores in to_c(CERTIFIED)
 
 
-@pytest.mark.parametrize("ending", ["onnx", "h"])
+@pytest.mark.parametrize("ending", ["onnx", "h", "js"])
 def test_steps_that_are_not_exported_are_refused_in_a_sentence(tmp_path, ending) -> None:
     X, y = load_iris(return_X_y=True)
     normal = QuantileTransformer(n_quantiles=20, output_distribution="normal")
@@ -149,7 +150,7 @@ def test_steps_that_are_not_exported_are_refused_in_a_sentence(tmp_path, ending)
     with pytest.raises(UnsupportedModelError, match="before this model is not exported: its Quant"):
         fast.export(tmp_path / f"model.{ending}")
     assert not list(tmp_path.iterdir())
-    assert "Exports: ONNX and C no (what rows go through before this model is" in str(fast.plan)
+    assert "Exports: ONNX, C and JavaScript no (what rows go through before" in str(fast.plan)
 
 
 def test_rows_that_a_projection_would_round_are_not_decided() -> None:
@@ -177,11 +178,13 @@ def test_what_cannot_be_saved_is_said_when_compiling() -> None:
     model = TransformedTargetRegressor(SVR(), transformer=QuantileTransformer(n_quantiles=9))
     said = str(kernelite.compile(model.fit(X, y), X).plan)
     assert "Cannot be saved: this model keeps a QuantileTransformer behind it" in said
-    assert "Exports: ONNX no (" in said
+    assert "Exports: ONNX and JavaScript no (" in said
     assert "saved" not in str(kernelite.compile(SVC().fit(X, y), X).plan)
 
 
-@pytest.mark.parametrize(("target", "write"), [("ONNX", to_onnx), ("C", to_c)])
+@pytest.mark.parametrize(
+    ("target", "write"), [("ONNX", to_onnx), ("C", to_c), ("JavaScript", to_javascript)]
+)
 def test_what_is_too_large_is_refused_before_it_is_made(target: str, write: Any) -> None:
     """Sparse centers of many features would be dense in a file."""
     centers = scipy.sparse.random_array((20_000, 20_000), density=1e-6, rng=0, format="csr")
@@ -193,6 +196,13 @@ def test_what_is_too_large_is_refused_before_it_is_made(target: str, write: Any)
     assert says in model.export_refusals()[target]
 
 
+def test_a_plan_says_which_target_refuses_a_model() -> None:
+    X, y = load_iris(return_X_y=True)
+    fast = kernelite.compile(SVC(gamma=0.1).fit(X, y.astype(np.int64) + 2**53), X)
+    assert fast.export_refusals().keys() == {"JavaScript"}
+    assert "Exports: JavaScript no (labels of 2^53 and more are no exact" in str(fast.plan)
+
+
 def test_exports_are_tried_when_the_plan_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """They write a program in C and throw it away, which compiling need not wait for."""
     X, y = load_iris(return_X_y=True)
@@ -202,8 +212,8 @@ def test_exports_are_tried_when_the_plan_is_read(monkeypatch: pytest.MonkeyPatch
     fast = kernelite.compile(model.fit(X, y), X)
     assert not tried
     assert "Exports: " in str(fast.plan)
-    assert len(tried) == 2
+    assert len(tried) == 3
     copy = pickle.loads(pickle.dumps(fast)).plan  # with its notes, and without the model
     assert (copy.late, copy.said) == (None, fast.plan.said)
     assert str(copy) == str(fast.plan)
-    assert len(tried) == 2
+    assert len(tried) == 3

@@ -28,6 +28,7 @@ from kernelite import __version__
 from kernelite.machine.ops import JAVASCRIPT
 from kernelite.machine.preparation.columns import Columns
 from kernelite.model import CompiledModel
+from kernelite.model.export import answers
 from kernelite.model.export.answers import Answers, answers_of
 from kernelite.model.export.graph import Graph, Node, Value
 from kernelite.model.export.selection import ExportSelection, Part, steps_of
@@ -180,6 +181,12 @@ def _about(found: Answers) -> dict[str, Any]:
         "outputs": list(found.outputs),
         "tolerance": None if model.tolerance is None else np.ravel(model.tolerance).tolist(),
     }
+
+
+def check(selection: ExportSelection) -> None:
+    """Refuse, by one sentence and before anything is built, what a module cannot hold."""
+    answers.check(selection, JAVASCRIPT.name)
+    _check_labels(selection)
 
 
 def _check_labels(selection: ExportSelection) -> None:

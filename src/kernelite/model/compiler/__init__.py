@@ -204,10 +204,17 @@ def _where_not(compiled: CompiledModel) -> tuple[str, ...]:
     why = unstorable(compiled)
     notes = () if why is None else (f"Cannot be saved: {why}",)
     refused = compiled.export_refusals()
-    if len(set(refused.values())) == 1 and len(refused) > 1:
-        refused = {" and ".join(refused): next(iter(refused.values()))}
-    said = "; ".join(f"{target} no ({why})" for target, why in refused.items())
+    by_reason: dict[str, list[str]] = {}
+    for target, reason in refused.items():
+        by_reason.setdefault(reason, []).append(target)
+    said = "; ".join(f"{_listed(targets)} no ({why})" for why, targets in by_reason.items())
     return (*notes, f"Exports: {said}.") if said else notes
+
+
+def _listed(names: list[str]) -> str:
+    """Names in a sentence: "a, b and c"."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _contained_as(model: Any, compiled: CompiledModel) -> CompiledModel:

@@ -110,11 +110,12 @@ def refusals(model: CompiledModel) -> dict[str, str]:
     >>> refusals(kernelite.compile(bump, guarantee="exact"))
     {}
     """
-    from kernelite.backends import c
+    from kernelite.backends import c, javascript
     from kernelite.model.export import answers
 
     found = {}
-    for target, check in {"ONNX": answers.check, "C": c.check}.items():
+    checks = {"ONNX": answers.check, "C": c.check, "JavaScript": javascript.check}
+    for target, check in checks.items():
         try:
             check(select(model))
         except KerneliteError as error:

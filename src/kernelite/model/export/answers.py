@@ -112,7 +112,7 @@ def answers_of(
         or (probabilities and "predict_proba" in selection.head.needs_posterior)
     ):
         selection = select(model, "exact", dtype=dtype)  # whose kernel values variances need
-    check(selection)
+    check(selection, arithmetic.name)
     likely = _with_probabilities(selection, probabilities)
     if std:
         require_deviations(selection)
@@ -260,7 +260,7 @@ def _problem(head: Formula, method: str) -> str | None:
     return None
 
 
-def check(selection: ExportSelection) -> None:
+def check(selection: ExportSelection, target: str = "ONNX") -> None:
     """Refuse, by one sentence and before anything is built, what a graph cannot hold."""
     head = selection.head
     if [len(labels) for labels in label_lists(head)] == [1]:
@@ -277,8 +277,8 @@ def check(selection: ExportSelection) -> None:
     X = prepared(model, _inputs(model, graph, "float64")[0])
     for piece in selection.pieces if model.parts else ():
         prepared(piece.model, X)
-    check_size(selection, "ONNX", spreads=needs_variances(head))
-    require_kernels(selection, "ONNX", lambda one: kernel_values(one, Graph().input("X")))
+    check_size(selection, target, spreads=needs_variances(head))
+    require_kernels(selection, target, lambda one: kernel_values(one, Graph().input("X")))
 
 
 def _with_probabilities(selection: ExportSelection, wanted: bool | None) -> bool:

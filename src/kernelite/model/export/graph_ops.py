@@ -48,7 +48,7 @@ class Operations(ComposedOps):
         if name.startswith("__"):
             raise AttributeError(name)
         raise UnsupportedModelError(
-            f"it needs the operation `{name}`, which ONNX graphs do not have; predict in Python."
+            f"it needs the operation `{name}`, which graphs do not have; predict in Python."
         )
 
     if TYPE_CHECKING:
