@@ -21,7 +21,7 @@ ROOT = Path(kernelite.__file__).parent
 # From a class to what one target makes of it.
 TABLES = {
     *("backends/cpu/approximation.py", "backends/cpu/forms.py"),
-    *("backends/torch/forms.py", "backends/torch/heads.py"),
+    "backends/torch/forms.py",
     "store/approxsvm.py",  # the heads and the form that approxsvm's text can hold
     # From a kernel function to sums without centers, to its rounding, to a loop of its own, and to
     # the factors of Shapley values.

@@ -1,4 +1,4 @@
-"""Heads on tensors: their formulas against those on arrays, fast lowerings against both."""
+"""Heads on tensors: their formulas against those on arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from kernelite.backends.torch import interchange
-from kernelite.backends.torch.heads import Formulas, lower_head
+from kernelite.backends.torch.heads import TorchHead
 from kernelite.backends.torch.tensors import TensorValue
 from kernelite.machine.heads import (
     ClassifierHead,
@@ -73,14 +73,13 @@ def test_lowered_heads_answer_and_settle_as_heads_do(name: str) -> None:
     with np.errstate(all="ignore"):
         expected = head.predict(scores)
         settled = predict_criterion(head, tolerance)(scores, bounds)
-    for lowered in (lower_head(head, tolerance), Formulas(head, tolerance)):
-        lowered = lowered.to(DEVICE)
-        np.testing.assert_array_equal(lowered.settled(there(scores), there(bounds)).cpu(), settled)
-        labels = labels_of(lowered, head, scores)
-        if labels.dtype.kind == "f":
-            np.testing.assert_allclose(labels, expected, rtol=1e-11, atol=1e-12)
-        else:
-            np.testing.assert_array_equal(labels, expected)
+    lowered = TorchHead(head, tolerance).to(DEVICE)
+    np.testing.assert_array_equal(lowered.settled(there(scores), there(bounds)).cpu(), settled)
+    labels = labels_of(lowered, head, scores)
+    if labels.dtype.kind == "f":
+        np.testing.assert_allclose(labels, expected, rtol=1e-11, atol=1e-12)
+    else:
+        np.testing.assert_array_equal(labels, expected)
 
 
 @pytest.mark.parametrize("name", [name for name in HEADS if HEADS[name].proves_labels])
@@ -91,15 +90,14 @@ def test_ties_and_scores_that_are_no_numbers(name: str) -> None:
     bounds = rng.integers(0, 4, scores.shape) / 2.0
     if name == "largest share":  # a sum of zero has no shares
         scores, bounds = np.abs(scores) + 0.5, bounds / 10.0
-    for lowered in (lower_head(head, None), Formulas(head, None)):
-        lowered = lowered.to(DEVICE)
-        np.testing.assert_array_equal(labels_of(lowered, head, scores), head.predict(scores))
-        settled = lowered.settled(there(scores), there(bounds)).cpu().numpy()
-        assert not (settled & ~head.decided(scores, bounds)).any()
-        for bad in (np.nan, np.inf):
-            assert not lowered.settled(there(scores), there(np.full_like(bounds, bad))).any()
-        nothing = there(np.full_like(scores, np.nan))
-        assert len(lowered.labels(nothing)) == len(scores)  # no place beyond the classes
+    lowered = TorchHead(head, None).to(DEVICE)
+    np.testing.assert_array_equal(labels_of(lowered, head, scores), head.predict(scores))
+    settled = lowered.settled(there(scores), there(bounds)).cpu().numpy()
+    assert not (settled & ~head.decided(scores, bounds)).any()
+    for bad in (np.nan, np.inf):
+        assert not lowered.settled(there(scores), there(np.full_like(bounds, bad))).any()
+    nothing = there(np.full_like(scores, np.nan))
+    assert len(lowered.labels(nothing)) == len(scores)  # no place beyond the classes
 
 
 @pytest.mark.parametrize("name", HEADS)
@@ -143,11 +141,11 @@ def test_probabilities_are_coupled_as_on_arrays(classes: int) -> None:
         np.arange(classes), platt_a=sigmoids[0], platt_b=sigmoids[1], couple_two_classes=True
     )
     scores = rng.normal(size=(200, count)) * 3.0
-    found = lower_head(head, None).probabilities(there(scores)).cpu().numpy()
+    found = TorchHead(head, None).probabilities(there(scores)).cpu().numpy()
     np.testing.assert_allclose(found, head.probabilities(scores), atol=1e-9)
 
 
 def test_what_has_no_formula_is_refused_in_one_sentence() -> None:
     kept = TargetHead(RegressorHead(), KeptInverse(object()))
     with pytest.raises(UnsupportedModelError, match=r"TargetHead\) is not lowered to torch"):
-        lower_head(kept, None)
+        TorchHead(kept, None)

@@ -1,7 +1,7 @@
-"""Heads in torch operations: a table of fast lowerings; all other heads by their own formulas.
+"""Heads in torch operations, by their own formulas; and what kernels have to know of them.
 
 In: scores and bounds of shape (m, k). Out: labels or values, and which rows are settled whatever
-the errors within the bounds: the rules of `kernelite.machine.heads`, head by head.
+the errors within the bounds.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from kernelite.backends.torch.fused import SliceSums
 from kernelite.backends.torch.kernels import has_triton
 from kernelite.backends.torch.tensors import Buffers, Formula, Tensor, TensorValue
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.heads import ClassifierHead, LatentHead, LinearHead
-from kernelite.machine.heads.coupling import pair_probabilities
+from kernelite.machine.heads import Head
+from kernelite.machine.heads.coupling import couple, pair_probabilities
 from kernelite.machine.heads.pairwise import pairs
 from kernelite.machine.heads.values import SMALLEST_SUM
 from kernelite.program.criteria import predict_criterion
 from kernelite.support.errors import KerneliteError, UnsupportedModelError
 
-__all__ = ["PairVotes", "Votes", "lower_head"]
+__all__ = ["PairVotes", "TorchHead"]
 
 COUPLED = 1 << 26  # entries of the matrices that couple probabilities, held at once: 512 MB
 
 
 class TorchHead(Buffers):
-    """What a head does, on tensors. Subclasses say when a row is settled.
+    """What a head does, on tensors.
 
     Parameters
     ----------
@@ -37,24 +37,54 @@ class TorchHead(Buffers):
     tolerance : ndarray of shape (k,), optional
     """
 
-    proves_labels = True  # so that scores need be no better than the labels' proof
-    two_sides = False  # of a threshold, which `kernels.rows` tells apart
-    lowest: float | None = None  # of a density: where its sum has to be taken in logarithms
-
     def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
         super().__init__()
-        self.formulas = head
-        classes = getattr(head, "classes", None)
-        if isinstance(classes, np.ndarray) and classes.dtype.kind in "iufb":
-            self.hold(classes=classes)
+        self.formulas: Any = head.coupled_by(_coupled, pair_probabilities)
+        self.criterion: Formula = predict_criterion(self.formulas, tolerance)
+        self.answers: Formula = self.formulas.predict
+        self.told_apart = False
+        self.lowest = None  # of a density: where its sum has to be taken in logarithms
+        if head.kind == "density":
+            self.lowest = math.log(SMALLEST_SUM) + head.log_scale
+        zeros = torch.zeros(1, head.n_scores, dtype=torch.float64)
+        try:
+            if "predict" in head.needs_posterior:
+                raise UnsupportedModelError("tensors have no variances.")
+            self.settled(zeros, zeros)
+            try:
+                self.labels(zeros)
+            except UnsupportedModelError:  # labels that are text
+                self.answers = self.formulas.winners
+                self.labels(zeros)
+        except (KerneliteError, AttributeError, NotImplementedError, TypeError) as error:
+            raise UnsupportedModelError(
+                f"what this model makes of its scores ({type(head).__name__}) is not lowered to "
+                "torch; pass rows as an array instead of a tensor."
+            ) from error
+        # What kernels tell apart: the sides of a threshold, or classes by their votes.
+        self.sign = head.by_sign
+        self.votes = head.scores_are_pairs and head.told_by_pairs("predict")
+        self.told_apart = self.votes or self.sign is not None
+        if self.told_apart:
+            kinds = head.classes if self.sign is None else self.sign.labels
+            if not self.has_numbers:
+                classes = head.classes.tolist()
+                kinds = np.array([classes.index(label) for label in kinds.tolist()])
+            self.hold(kinds=kinds, limit=np.array([self.sign.threshold if self.sign else 0.0]))
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether labels are numbers, which tensors can hold."""
+        return self.answers == self.formulas.predict
 
     def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
         """Rows whose answer is proven, shape (m,)."""
-        raise NotImplementedError
+        return self.criterion(TensorValue(scores), TensorValue(bounds)).tensor
 
-    def winners(self, scores: Tensor) -> Tensor:
-        """Positions of the labels in `classes`, shape (m,)."""
-        raise NotImplementedError
+    def labels(self, scores: Tensor) -> Tensor:
+        """Labels where they are numbers, else their positions in `classes_`; or values."""
+        found: Tensor = self.answers(TensorValue(scores)).tensor
+        return found.to(self.kinds.dtype) if self.told_apart else found
 
     def margin(self, scores: Tensor) -> Tensor:
         """How far a row is from another label, shape (m,)."""
@@ -62,149 +92,24 @@ class TorchHead(Buffers):
 
     def probabilities(self, scores: Tensor) -> Tensor:
         """Class probabilities of shape (m, K)."""
-        head, formula = self.formulas, self.formulas.probabilities
-        if isinstance(head, ClassifierHead) and head.platt_a is not None and head.coupled:
-            if scores.is_cuda and has_triton():
-                from kernelite.backends.torch.kernels.votes import run_couple
-
-                return run_couple(_of_pairs(head, scores), head.n_classes)
-            parts = scores.split(max(1, COUPLED // head.n_classes**2))
-            return torch.cat([formula(TensorValue(part)).tensor for part in parts])
-        return formula(TensorValue(scores)).tensor
-
-    def labels(self, scores: Tensor) -> Tensor:
-        """Labels where they are numbers, else their positions in `classes_`; or values."""
-        winners = self.winners(scores)
-        return self.classes[winners] if self.has_numbers else winners
-
-    @property
-    def has_numbers(self) -> bool:
-        """Whether labels are numbers, which tensors can hold."""
-        return hasattr(self, "classes")
+        return self.formulas.probabilities(TensorValue(scores)).tensor
 
 
-def _of_pairs(head: ClassifierHead, scores: Tensor) -> Tensor:
-    """Probabilities of the first class of each pair, shape (m, pairs)."""
-    sigmoids: Formula = pair_probabilities
-    return sigmoids(head.towards_first(TensorValue(scores)), head.platt_a, head.platt_b).tensor  # type: ignore[arg-type]
+def _coupled(
+    first: TensorValue, n_classes: int, moved: TensorValue | None
+) -> tuple[TensorValue, TensorValue | None]:
+    """As `couple`: by a kernel if it serves, else so many rows at a time that they fit."""
+    rows = first.tensor
+    formula: Formula = couple
+    if moved is not None:
+        return formula(first, n_classes, moved)
+    if rows.is_cuda and has_triton():
+        from kernelite.backends.torch.kernels.votes import run_couple
 
-
-class TwoClasses(TorchHead):
-    """The side of a threshold on which one score lies."""
-
-    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
-        super().__init__(head, tolerance)
-        self.threshold = float(getattr(head, "threshold", 0.0))
-        self.first_positive = bool(getattr(head, "first_positive", False))
-        self.zero_is_first = bool(getattr(head, "zero_is_first", self.at_zero))
-        self.hold(limit=np.array([self.threshold]), places=np.arange(2))
-
-    two_sides = True
-    at_zero = True  # latent and linear heads give a score of zero to the first class
-
-    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
-        return (scores[:, 0] - self.threshold).abs() > bounds[:, 0]
-
-    def margin(self, scores: Tensor) -> Tensor:
-        return (scores[:, 0] - self.threshold).abs()
-
-    def winners(self, scores: Tensor) -> Tensor:
-        score = scores[:, 0] - self.threshold
-        first = score > 0 if self.first_positive else score < 0
-        if self.zero_is_first:
-            first = first | (scores[:, 0] == self.threshold)
-        return (~first).long()
-
-
-class Votes(TorchHead):
-    """One-vs-one votes: `winner_decided`, by products with who takes part in which pair."""
-
-    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
-        super().__init__(head, tolerance)
-        K = head.n_classes
-        first, second = (np.zeros((head.n_scores, K), dtype=np.float32) for _ in range(2))
-        for pair, (i, j) in enumerate(pairs(K)):
-            first[pair, i] = second[pair, j] = 1.0
-        # Among equal votes the earlier class wins: K votes + (K - 1 - class) has no ties.
-        self.hold(first=first, second=second, order=np.arange(K, dtype=np.float32)[::-1])
-        self.hold(places=np.arange(K))
-        self.sign = 1.0 if head.first_positive else -1.0
-        self.n_classes = K
-
-    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
-        wins, loses = self._sure(scores, bounds)
-        low = wins @ self.first + loses @ self.second
-        high = (1.0 - loses) @ self.first + (1.0 - wins) @ self.second
-        ranked = low * self.n_classes + self.order
-        mine = ranked.max(dim=1, keepdim=True).values
-        # Another class ties or leads if its most votes, with its place, could rank as high.
-        rivals = (high * self.n_classes + self.order >= mine).sum(dim=1)
-        return rivals <= 1
-
-    def _sure(self, scores: Tensor, bounds: Tensor) -> tuple[Tensor, Tensor]:
-        sure, positive = scores.abs() > bounds, self.sign * scores > 0
-        return (sure & positive).float(), (sure & ~positive).float()
-
-    def winners(self, scores: Tensor) -> Tensor:
-        wins = (self.sign * scores > 0).float()
-        votes = wins @ self.first + (1.0 - wins) @ self.second
-        return (votes * self.n_classes + self.order).argmax(dim=1)
-
-
-class Formulas(TorchHead):
-    """Any other head: its own formulas, on tensors."""
-
-    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
-        super().__init__(head, tolerance)
-        self.proves_labels = head.proves_labels
-        self.criterion: Formula = predict_criterion(head, tolerance)
-        self.answers: Formula = head.predict
-        if head.kind == "density":
-            self.lowest = math.log(SMALLEST_SUM) + head.log_scale
-        zeros = torch.zeros(1, head.n_scores, dtype=torch.float64)
-        try:
-            self.settled(zeros, zeros)
-            try:
-                self.labels(zeros)
-            except UnsupportedModelError:  # labels that are text
-                self.answers = head.winners
-                self.labels(zeros)
-        except (KerneliteError, AttributeError, NotImplementedError, TypeError) as error:
-            raise _refused(head) from error
-
-    @property
-    def has_numbers(self) -> bool:
-        return self.answers == self.formulas.predict
-
-    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
-        return self.criterion(TensorValue(scores), TensorValue(bounds)).tensor
-
-    def labels(self, scores: Tensor) -> Tensor:
-        return self.answers(TensorValue(scores)).tensor
-
-
-LOWERINGS: dict[type, type[TorchHead]] = {LatentHead: TwoClasses}
-"""Head -> a lowering of its own; classifiers and linear heads by their number of classes, below."""
-
-
-def lower_head(head: Any, tolerance: FloatArray | None) -> TorchHead:
-    """A head on tensors, or a refusal in one sentence."""
-    if "predict" in head.needs_posterior:
-        raise _refused(head)
-    kind: type[TorchHead] = LOWERINGS.get(type(head), Formulas)
-    if isinstance(head, ClassifierHead):
-        plain = not (head.labels_by_probability or head.break_ties) and head.n_classes > 1
-        kind = (TwoClasses if head.n_classes == 2 else Votes) if plain else Formulas
-    elif isinstance(head, LinearHead) and head.n_scores == 1:
-        kind = TwoClasses
-    return kind(head, tolerance)
-
-
-def _refused(head: Any) -> UnsupportedModelError:
-    return UnsupportedModelError(
-        f"what this model makes of its scores ({type(head).__name__}) is not lowered to torch; "
-        "pass rows as an array instead of a tensor."
-    )
+        return TensorValue(run_couple(rows, n_classes)), None
+    parts = rows.split(max(1, COUPLED // n_classes**2))
+    found = [formula(TensorValue(part), n_classes, None)[0].tensor for part in parts]
+    return TensorValue(torch.cat(found)), None
 
 
 # Votes of all pairs from sums by class: winners that are proven, without spelling scores out.
@@ -227,13 +132,14 @@ class PairVotes(Buffers):
     Parameters
     ----------
     fused : SliceSums
-    head : Votes
+    head : Head
+        Whose votes of pairs tell the label.
     """
 
-    def __init__(self, fused: SliceSums, head: Votes) -> None:
+    def __init__(self, fused: SliceSums, head: Head) -> None:
         super().__init__()
-        K = self.n_classes = head.n_classes
-        self.sign = head.sign
+        K = self.n_classes = len(head.classes)
+        self.sign = 1.0 if head.first_positive else -1.0  # type: ignore[attr-defined]
         tables = np.zeros((4, MOST_COUPLED_CLASSES, MOST_COUPLED_CLASSES))
         listed = (
             fused.factors,
@@ -248,12 +154,13 @@ class PairVotes(Buffers):
         self.hold(tables=tables.astype(np.float32))
 
     @staticmethod
-    def serves(fused: SliceSums | None, head: object) -> bool:
+    def serves(fused: SliceSums | None, head: TorchHead) -> bool:
         """Whether sums lie class by class, and all constants fit single precision."""
-        if not isinstance(head, Votes) or fused is None or not fused.several or fused.fine:
+        if not head.votes or fused is None or not fused.several or fused.fine:
             return False
+        classes = len(head.kinds)
         largest = max(
             float(part.abs().max()) for part in (fused.factors, fused.intercept, fused.floors)
         )
         fits = float(fused.factors.min()) > TINIEST and largest < LARGEST
-        return head.n_classes <= MOST_COUPLED_CLASSES and fused.n_groups == head.n_classes and fits
+        return classes <= MOST_COUPLED_CLASSES and fused.n_groups == classes and fits

@@ -19,7 +19,7 @@ from kernelite.backends.torch.exact import ExactSums, KernelSums
 from kernelite.backends.torch.fine import FineSums
 from kernelite.backends.torch.forms import FirstForm
 from kernelite.backends.torch.fused import SliceSums
-from kernelite.backends.torch.heads import PairVotes, lower_head
+from kernelite.backends.torch.heads import PairVotes, TorchHead
 from kernelite.backends.torch.kernels import has_triton
 from kernelite.backends.torch.launches import SIZES, Graphs, in_blocks
 from kernelite.backends.torch.stages import (
@@ -108,7 +108,7 @@ class Program(Buffers):
 
     def __init__(self, model: ModelFields) -> None:
         super().__init__()
-        self.head = lower_head(model.head, model.tolerance)
+        self.head = TorchHead(model.head, model.tolerance)
         steps = model.parts and model.preparation.steps
         self.front = RowSteps(model) if steps else None
         whole = [(model, np.arange(model.head.n_scores))]
@@ -124,7 +124,7 @@ class Program(Buffers):
         self.has_fused = any(part.fused is not None for part in self.parts)
         first = self.parts[0].fused
         votes = len(self.parts) == 1 and PairVotes.serves(first, self.head)
-        self.votes = PairVotes(first, self.head) if votes else None
+        self.votes = PairVotes(first, model.head) if votes else None
         self.graphs, self.known = Graphs(), set[str]()  # the latter: formulas that were tried
         self.factors: tuple[Tensor, Tensor | None] | None = None  # of a posterior, when asked for
         self.probed: dict[str, bool] = {}  # by method: whether fused sums settle enough
@@ -152,7 +152,7 @@ class Program(Buffers):
             What settles a row; by default that its label is proven.
         """
         rule = self.rule if criterion is None else self.rule_of(criterion)
-        if not labels_only and criterion is None and self.head.proves_labels:
+        if not labels_only and criterion is None and self.head.formulas.proves_labels:
             rule = self.rule_of(label_criterion(self.head.formulas, None))
         name = "labels and scores" if rule is self.rule else None
         found, _ = self._found(rows, Asked(name, rule))

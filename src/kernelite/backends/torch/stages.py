@@ -158,7 +158,7 @@ def by_margin(program: Program, rule: Criterion | None) -> bool:
 
 
 def settler(program: Program, rule: Criterion | None) -> Callable[[Tensor, Tensor], Tensor]:
-    """Which rows a rule settles, from their scores and bounds: by the head's lowering if it can."""
+    """Which rows a rule settles, from their scores and bounds: in the head's own words."""
     if by_margin(program, rule):
         return lambda scores, bounds: program.head.margin(scores) > program.threshold
     if rule is program.rule and rule is not never:
@@ -265,8 +265,7 @@ def _room(program: Program, asked: Asked, scores: Tensor, bounds: Tensor, stage:
 
 
 def _empty_labels(program: Program, m: int, device: torch.device) -> Tensor:
-    kind = program.head.classes.dtype if program.head.has_numbers else torch.int64
-    return torch.empty(m, dtype=kind, device=device)
+    return torch.empty(m, dtype=program.head.kinds.dtype, device=device)
 
 
 class _Judge:
@@ -280,7 +279,7 @@ class _Judge:
     @staticmethod
     def has_kernels(program: Program, asked: Asked) -> bool:
         """Whether labels of two classes are asked for, and no more."""
-        two = program.head.two_sides and asked.rule is program.rule
+        two = program.head.sign is not None and asked.rule is program.rule
         return two and asked.labels and asked.rule is not never
 
     def __call__(self, stages: tuple[int, int], counter: Tensor, within: Any = None) -> Any:

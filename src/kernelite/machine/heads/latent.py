@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.heads.base import BoolArray, LabelHead
+from kernelite.machine.heads.base import BoolArray, BySign, LabelHead
 from kernelite.machine.heads.multiclass import OneVsOneHead, OneVsRestHead
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
@@ -59,6 +59,11 @@ class LatentHead(LabelHead):
         object.__setattr__(self, "classes", classes)
 
     needs_posterior: ClassVar[frozenset[str]] = frozenset({"predict_proba"})
+
+    @property
+    def by_sign(self) -> BySign:
+        """The second class where the latent mean is positive."""
+        return BySign(self.classes[::-1])
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """Index into `classes` of each row's label."""

@@ -17,7 +17,7 @@ from kernelite.backends.torch.forms import padded
 if TYPE_CHECKING:
     from kernelite.backends.torch.fine import FineSums, RowDigits
     from kernelite.backends.torch.fused import RowSlices, SliceSums
-    from kernelite.backends.torch.heads import TwoClasses
+    from kernelite.backends.torch.heads import TorchHead
     from kernelite.backends.torch.stages import Found
 
 __all__ = [
@@ -146,7 +146,7 @@ def _list_open(
 
 
 def run_judge(
-    head: TwoClasses,
+    head: TorchHead,
     found: Found,
     stages: tuple[int, int],
     count: torch.Tensor,
@@ -157,7 +157,8 @@ def run_judge(
 
     Parameters
     ----------
-    head : TwoClasses
+    head : TorchHead
+        Of two labels.
     found : Found
         Whose `stage` is written.
     stages : (int, int)
@@ -200,13 +201,14 @@ def _judge(
 
 
 def run_labels(
-    head: TwoClasses, found: Found, tally: torch.Tensor, rows: torch.Tensor | None = None
+    head: TorchHead, found: Found, tally: torch.Tensor, rows: torch.Tensor | None = None
 ) -> None:
     """Labels, or positions of them, and undecidable rows; counts of both to the tally.
 
     Parameters
     ----------
-    head : TwoClasses
+    head : TorchHead
+        Of two labels.
     found : Found
         Whose labels and undecidable rows are written.
     tally : int32 tensor
@@ -214,13 +216,12 @@ def run_labels(
     rows : int32 tensor of shape (1,), optional
         How many rows there are, where others pad.
     """
-    m = len(found.scores)
+    m, sign = len(found.scores), head.sign
     if m:
-        kinds = head.classes if head.has_numbers else head.places
         _labels[(triton.cdiv(m, LISTED_ROWS),)](
-            found.scores, found.bounds, head.limit, kinds, found.labels, found.stage,
-            found.undecidable, tally, tally if rows is None else rows, m, FIRST=head.first_positive,
-            ZERO=head.zero_is_first, PADDED=rows is not None, BM=LISTED_ROWS, num_warps=4,
+            found.scores, found.bounds, head.limit, head.kinds, found.labels, found.stage,
+            found.undecidable, tally, tally if rows is None else rows, m, FIRST=sign.above,
+            ZERO=sign.closed, PADDED=rows is not None, BM=LISTED_ROWS, num_warps=4,
         )  # fmt: skip
 
 

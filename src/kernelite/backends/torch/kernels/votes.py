@@ -17,7 +17,7 @@ from kernelite.backends.torch.kernels.rows import OpenRows, enter, places_of
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.fused import RowSlices, SliceSums
-    from kernelite.backends.torch.heads import PairVotes, Votes
+    from kernelite.backends.torch.heads import PairVotes, TorchHead
     from kernelite.backends.torch.stages import Found
 
 __all__ = ["run_couple", "run_pair_labels", "run_votes"]
@@ -27,7 +27,7 @@ VOTED_ROWS = 2
 
 def run_votes(
     votes: PairVotes,
-    head: Votes,
+    head: TorchHead,
     fused: SliceSums,
     slices: RowSlices,
     sums: tuple[torch.Tensor, torch.Tensor],
@@ -40,7 +40,7 @@ def run_votes(
 
     Parameters
     ----------
-    votes, head, fused : PairVotes, Votes, SliceSums
+    votes, head, fused : PairVotes, TorchHead, SliceSums
         Constants of the pairs, labels, and constants of the bound.
     slices : RowSlices
     sums : (sums of A K, sums of |A| K)
@@ -62,9 +62,8 @@ def run_votes(
             slices.units, slices.squares, fused.finish, fused.bound.finish, *terms, m, BM=256,
             num_warps=4,
         )  # fmt: skip
-        kinds = head.classes if head.has_numbers else head.places
         _votes[(triton.cdiv(m, VOTED_ROWS),)](
-            *sums, *terms, *votes.tables, kinds, found.labels, found.stage, *listed,
+            *sums, *terms, *votes.tables, head.kinds, found.labels, found.stage, *listed,
             count if rows is None else rows, m, shares,
             K=votes.n_classes, SIGN=votes.sign, W=fused.table_width, S=votes.tables.shape[1],
             STAGE=stages[0], NEXT=stages[1], PADDED=rows is not None, BM=VOTED_ROWS, num_warps=4,
@@ -139,13 +138,13 @@ def _votes(
 
 
 def run_pair_labels(
-    votes: PairVotes, head: Votes, found: Found, still: OpenRows, tally: torch.Tensor
+    votes: PairVotes, head: TorchHead, found: Found, still: OpenRows, tally: torch.Tensor
 ) -> None:
     """Labels of the rows that a list names, from their scores and bounds.
 
     Parameters
     ----------
-    votes, head : PairVotes, Votes
+    votes, head : PairVotes, TorchHead
     found : Found
         Whose labels and undecidable rows are written.
     still : OpenRows
@@ -154,9 +153,8 @@ def run_pair_labels(
     """
     m = len(found.stage)
     if m:
-        kinds = head.classes if head.has_numbers else head.places
         _pair_labels[(triton.cdiv(m, VOTED_ROWS),)](
-            found.scores, found.bounds, *still, kinds, found.labels, found.undecidable, tally,
+            found.scores, found.bounds, *still, head.kinds, found.labels, found.undecidable, tally,
             K=votes.n_classes, SIGN=votes.sign, S=votes.tables.shape[1], BM=VOTED_ROWS, num_warps=4,
         )  # fmt: skip
 
