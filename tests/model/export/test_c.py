@@ -12,7 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
 from sklearn.ensemble import VotingClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
 from sklearn.svm import SVC
 
 import kernelite as kl
@@ -380,6 +384,21 @@ def test_more_heads_in_c(name: str, tmp_path: Path) -> None:
     model, rows = certified_with(ALL_HEADS[name]), random_rows()
     want = model.head.predict(model.expansion.scores(rows)).tolist()
     assert [row[0] for row in answers(build(model, tmp_path), rows)] == [told(v) for v in want]
+
+
+@gcc
+@pytest.mark.parametrize("step", [PolynomialFeatures(2), PCA(2)])
+def test_machines_behind_steps_that_change_the_number_of_features(
+    step: Any, tmp_path: Path
+) -> None:
+    """A machine's row is as long as the row that comes, not as what its steps make of that."""
+    X, y = load_iris(return_X_y=True)
+    voters = [("near", SVC(gamma=1.0)), ("far", SVC(gamma=0.1))]
+    model = make_pipeline(step, VotingClassifier(voters)).fit(X, y)
+    fast = kl.compile(model, X)
+    assert len(fast.parts) > 1
+    got = answers(build(fast, tmp_path), X)
+    assert [row[0] for row in got] == [told(label) for label in model.predict(X).tolist()]
 
 
 @gcc

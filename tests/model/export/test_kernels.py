@@ -1,4 +1,4 @@
-"""Kernels in ONNX and C: the formulas of `machine.kernels` against themselves in NumPy."""
+"""Kernels in ONNX, C and JavaScript: the formulas of `machine.kernels` against those in NumPy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import RBFInterpolator
 from scipy.stats import gaussian_kde
+from sklearn.neighbors import KernelDensity
 
 import kernelite
 from kernelite.backends.c import to_c
@@ -19,6 +20,7 @@ from kernelite.backends.onnx import to_onnx
 from kernelite.machine import kernels as kl
 from kernelite.machine.expansion import KernelExpansion, kernel_values
 from kernelite.support.errors import UnsupportedModelError
+from tests.backends.javascript.node import NODE, Node
 from tests.machine.kernels.test_kernel_bounds import KERNELS
 from tests.model.export.test_c import answers, build
 
@@ -88,6 +90,37 @@ def test_bessel_functions_are_refused_in_a_sentence(kernel: kl.Kernel) -> None:
             write(fast)
         assert "Bessel" in fast.export_refusals()[target]
     assert "Exports: ONNX no (the kernel of this model (" in str(fast.plan)
+
+
+# From scikit-learn's kernels to rows that are far from all centers.
+DENSITIES = {
+    "tophat": 1.5,
+    "epanechnikov": 1.5,
+    "linear": 1.5,
+    "exponential": 0.01,
+    "gaussian": 0.02,
+}
+
+
+@pytest.mark.parametrize("kernel", DENSITIES)
+def test_densities_of_every_kernel(kernel: str, tmp_path: Path) -> None:
+    """Only some have logarithms that do not underflow; the others are zero far away."""
+    rng = np.random.default_rng(7)
+    centers, bandwidth = rng.normal(size=(60, D)), DENSITIES[kernel]
+    density = KernelDensity(kernel=kernel, bandwidth=bandwidth).fit(centers)
+    rows = np.vstack([centers[:20] + 0.1, 3.0 * centers[:10], 100.0 * centers[:2]])
+    want = density.score_samples(rows)
+    assert np.isinf(want).any() == (kernel in ("tophat", "epanechnikov", "linear"))
+    fast = kernelite.compile(density, centers, guarantee="exact")
+    found = {"ONNX": in_onnx(fast, rows)}
+    if shutil.which("gcc") is not None:
+        found["C"] = in_c(fast, rows, tmp_path)
+    if NODE is not None:
+        with Node(tmp_path) as node:
+            told = node.ask(to_javascript(fast), rows, "predict")
+        found["JavaScript"] = np.array([float(str(v).replace("Infinity", "inf")) for v in told])
+    for target, values in found.items():
+        np.testing.assert_allclose(values.reshape(-1), want, rtol=1e-9, err_msg=target)
 
 
 @gcc

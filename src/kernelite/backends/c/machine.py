@@ -16,8 +16,15 @@ from numpy.typing import NDArray
 from kernelite.backends.c.formulas import CLanguage, Writer, literal, string
 from kernelite.machine.heads import Head
 from kernelite.machine.ops import C
+from kernelite.model import CompiledModel
 from kernelite.model.export.emitting import Constants, function_body
-from kernelite.model.export.exact import deviations, exact_scores, latent_variances, log_sums
+from kernelite.model.export.exact import (
+    deviations,
+    exact_scores,
+    has_logarithms,
+    latent_variances,
+    log_sums,
+)
 from kernelite.model.export.selection import ExportSelection, steps_of, unwritten
 from kernelite.model.export.tracing import Trace, TracedNode
 from kernelite.program.criteria import And, Margin, Within, label_criterion
@@ -144,8 +151,8 @@ class Source:
     w : Writer
     selection : ExportSelection
     labels : LabelTable
-    before : tuple of steps
-        What rows go through before the machine's own steps.
+    whole : CompiledModel, optional
+        What the machine is a part of: rows come to that, and go through its steps first.
     probabilities, std : bool
         What is given besides.
     """
@@ -153,7 +160,7 @@ class Source:
     w: Writer
     selection: ExportSelection
     labels: LabelTable = LabelTable()
-    before: tuple[Any, ...] = ()
+    whole: CompiledModel | None = None
     probabilities: bool = False
     std: bool = False
 
@@ -161,6 +168,17 @@ class Source:
     def methods(self) -> tuple[str, ...]:
         """What is answered."""
         return ("predict", "predict_proba") if self.probabilities else ("predict",)
+
+    @property
+    def features(self) -> int:
+        """How many numbers a row has as it comes."""
+        return (self.whole or self.selection.model).n_features_in_
+
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """What rows go through before the machine."""
+        before = () if self.whole is None else steps_of(self.whole)
+        return (*before, *steps_of(self.selection.model))
 
     @property
     def labelled(self) -> bool:
@@ -202,12 +220,11 @@ class Functions:
 def sum_text(source: Source) -> str:
     """A function for each machine, and NAME_score, which adds their scores up."""
     w, whole = source.w, source.selection
-    before = steps_of(whole.model)
     text, adding = _sizes(source), ""
     for i, piece in enumerate(whole.pieces):
         own = replace(w, name=f"{w.name}_{i}")
         alone = replace(whole, model=piece.model, pieces=(piece,))
-        text += machine_text(Source(own, alone, before=before), answers=False)
+        text += machine_text(Source(own, alone, whole=whole.model), answers=False)
         text += own.array("place", piece.outputs, "int")
         adding += (
             f"    NAME_{i}_score(x, own);\n    for (k = 0; k < NAME_{i}_OUTPUTS; k++)\n"
@@ -230,7 +247,7 @@ def sum_text(source: Source) -> str:
 
 def _sizes(source: Source) -> str:
     w, model = source.w, source.selection.model
-    text = w.define("FEATURES", str(model.n_features_in_))
+    text = w.define("FEATURES", str(source.features))
     return text + w.define("OUTPUTS", str(model.head.n_scores)) + source.labels.text
 
 
@@ -252,8 +269,7 @@ def machine_text(source: Source, *, answers: bool = True) -> str:
     model, expansion = selection.model, selection.expansion
     made = Functions(w)
     served: Any = expansion if selection.approximation is None else selection.approximation.form
-    steps = (*source.before, *steps_of(model))
-    _add_map(made, steps, model.n_features_in_)
+    _add_map(made, source.steps, source.features)
     if answers:
         _add_answers(source, made)
     body, how = "    NAME_ROW(x);\n", ["by the exact model"]
@@ -263,8 +279,10 @@ def machine_text(source: Source, *, answers: bool = True) -> str:
     if expansion is not None:
         x = Trace("C").input("x", served.n_features)
         head: Any = selection.head
-        if head.kind == "density":
+        if head.kind == "density" and has_logarithms(expansion):
             found = head.from_logarithms(log_sums(expansion, x))[:, None]
+        elif head.kind == "density":
+            found = head.score_samples(exact_scores(expansion, x))[:, None]
         elif expansion.n_centers:
             found = exact_scores(expansion, x)
         else:
@@ -274,7 +292,8 @@ def machine_text(source: Source, *, answers: bool = True) -> str:
     body += _add_polynomial(made, model)
     text = _sizes(source) + w.define("WIDTH", str(served.n_features))
     text += w.define(
-        "ROW(x)", "REAL row[NAME_WIDTH]; NAME_map(x, row)" if steps else "const REAL *row = x"
+        "ROW(x)",
+        "REAL row[NAME_WIDTH]; NAME_map(x, row)" if source.steps else "const REAL *row = x",
     )
     density = expansion is not None and selection.head.kind == "density"
     text += made.constants.text + made.text

@@ -28,6 +28,7 @@ from kernelite.model import CompiledModel
 from kernelite.model.export.exact import (
     deviations,
     exact_scores,
+    has_logarithms,
     kernel_values,
     latent_variances,
     log_sums,
@@ -208,7 +209,7 @@ def _values(selection: ExportSelection, X: Value, values: Value) -> Value:
     """Values; densities whose sum underflows from the logarithms of its terms, as here."""
     head: Formula = selection.head
     expansion = selection.expansion
-    if head.kind != "density" or expansion is None:
+    if head.kind != "density" or expansion is None or not has_logarithms(expansion):
         return values
     low = head.underflows(values).places()
     rows = prepared(selection.model, X).rows(low)

@@ -31,6 +31,7 @@ from kernelite.support.errors import UnsupportedModelError
 __all__ = [
     "deviations",
     "exact_scores",
+    "has_logarithms",
     "kernel_values",
     "latent_variances",
     "log_sums",
@@ -75,11 +76,21 @@ def kernel_values(expansion: KernelExpansion, rows: Any) -> Any:
     return expansion.kernel.values(rows, expansion.dense_centers())
 
 
+def has_logarithms(expansion: KernelExpansion) -> bool:
+    """Whether kernel values are known by their logarithms, which do not underflow."""
+    return expansion.kernel.exponents(np.zeros(1)) is not None
+
+
 def log_sums(expansion: KernelExpansion, rows: Any) -> Any:
     """The logarithm of a sum of positive bumps, where the sum would underflow: shape (m,)."""
     xp = ops(rows)
+    if expansion.kernel.damps:
+        logarithms = _exponents(expansion, rows)
+    else:
+        squares = xp.squared_distances(rows, expansion.dense_centers())
+        logarithms = expansion.kernel.exponents(squares)
     with np.errstate(divide="ignore"):
-        exponents = _exponents(expansion, rows) + np.log(expansion.coefficients[:, 0])
+        exponents = logarithms + np.log(expansion.coefficients[:, 0])
     top = xp.max(exponents, axis=1, keepdims=True)
     top = xp.where(xp.isinf(top), 0.0, top)
     return xp.log(xp.sum(xp.exp(exponents - top), axis=1)) + top[:, 0]
