@@ -27,11 +27,11 @@ from benchmarks.rebuild import rebuilt_svc
 from benchmarks.settings import Settings
 from benchmarks.workloads import Workload
 from kernelite.backends.c import to_c
-from kernelite.backends.c.formulas import constant_bytes
 from kernelite.cli.console import note
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.sources import Machine
 from kernelite.support.files import atomic_write
+from tests.model.export.cases import constant_bytes
 
 __all__ = ["HEADERS", "c_table"]
 

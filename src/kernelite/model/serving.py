@@ -105,7 +105,7 @@ def explained_on(X: Any, background: Any, device: Any) -> tuple[Any, Any, dict[s
         from kernelite.backends.torch.shapley import DeviceProducts
     except ImportError as error:
         raise missing_extra("Shapley values on a device need torch", "torch", "torch") from error
-    return *rows, {"products": partial(DeviceProducts.of, device=device)}
+    return *rows, {"products": partial(DeviceProducts, device=device)}
 
 
 def check_on_invalid(value: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -33,6 +34,7 @@ __all__ = [
     "CASES",
     "FEATURES",
     "certified_with",
+    "constant_bytes",
     "far_away",
     "random_rows",
     "same_scores",
@@ -171,3 +173,12 @@ def same_scores(got: np.ndarray, want: np.ndarray) -> None:
     """Equal to 1e-12 of the largest."""
     scale = np.abs(want).max(initial=1e-300)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * scale)
+
+
+def constant_bytes(text: str) -> int:
+    """Bytes of all `static const` arrays of numbers in generated text."""
+    total = 0
+    for kind, shape in re.findall(r"^static const (\w+) \w+((?:\[\d+\])+) =", text, re.MULTILINE):
+        lengths = [int(length) for length in re.findall(r"\d+", shape)]
+        total += {"double": 8, "float": 4, "long": 8}.get(kind, 0) * int(np.prod(lengths))
+    return total

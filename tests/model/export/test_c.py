@@ -21,7 +21,7 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.backends.c import to_c, to_c_program
-from kernelite.backends.c.formulas import Writer, constant_bytes
+from kernelite.backends.c.formulas import Writer
 from kernelite.backends.c.machine import Functions, label_rule
 from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.machine.heads import ArgmaxHead, ClassifierHead, OutlierHead
@@ -34,6 +34,7 @@ from tests.model.export.cases import (
     CASES,
     FEATURES,
     certified_with,
+    constant_bytes,
     far_away,
     random_rows,
     same_scores,

@@ -14,7 +14,6 @@ from sklearn.neighbors import KernelDensity
 
 import kernelite
 from kernelite.backends.c import to_c
-from kernelite.backends.c.formulas import constant_bytes
 from kernelite.backends.javascript import to_javascript
 from kernelite.backends.onnx import to_onnx
 from kernelite.machine import kernels as kl
@@ -22,6 +21,7 @@ from kernelite.machine.expansion import KernelExpansion, kernel_values
 from kernelite.support.errors import UnsupportedModelError
 from tests.backends.javascript.node import NODE, Node
 from tests.machine.kernels.test_kernel_bounds import KERNELS
+from tests.model.export.cases import constant_bytes
 from tests.model.export.test_c import answers, build
 
 D = 3

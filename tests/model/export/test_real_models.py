@@ -13,11 +13,11 @@ import pytest
 
 import kernelite
 from kernelite.backends.c import to_c
-from kernelite.backends.c.formulas import constant_bytes
 from kernelite.data.rows.inputs import dense_block
 from kernelite.data.tables.data import read_data
 from kernelite.model.export import export
 from tests.helpers import shared_path
+from tests.model.export.cases import constant_bytes
 
 pytestmark = pytest.mark.campaign  # the data are large
 

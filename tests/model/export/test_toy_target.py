@@ -21,7 +21,7 @@ from kernelite.machine.kernels import Kernel
 from kernelite.machine.ops import NUMPY, ops
 from kernelite.model.export.emitting import OPERATORS
 from kernelite.model.export.exact import exact_scores
-from kernelite.model.export.selection import select, steps_of
+from kernelite.model.export.selection import select
 from kernelite.model.export.tracing import Trace, TracedNode
 from kernelite.program.criteria import label_criterion
 from kernelite.series.series import SeriesForm, quadratic_form
@@ -118,7 +118,7 @@ def answers(model: Any, rows: np.ndarray, count: Counter[str]) -> tuple[Any, np.
     selection, trace = select(model), Trace("the toy")
     row = trace.input("x", model.n_features_in_)
     seen: Any = row
-    for step in steps_of(model):
+    for step in model.preparation.steps:
         seen = step.formula(seen)
     served, criterion, found, settled = selection.approximation, None, None, None
     if served is not None:

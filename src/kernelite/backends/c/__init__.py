@@ -48,7 +48,6 @@ from kernelite.model.export.selection import (
     require_kernels,
     require_label_variances,
     select,
-    steps_of,
     text_columns,
     variance_problem,
 )
@@ -185,7 +184,8 @@ def _source(
         require_deviations(selection)
     rule = label_rule(selection.head)
     machines = [model, *(piece.model for piece in selection.pieces)]
-    careful = any(plain_reach(step) is not None for one in machines for step in steps_of(one))
+    steps = [step for one in machines for step in one.preparation.steps]
+    careful = any(plain_reach(step) is not None for step in steps)
     several = careful or model.parts or model.tail is not None
     density = selection.head.kind == "density"
     if decided and (several or density):

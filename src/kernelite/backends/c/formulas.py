@@ -20,7 +20,6 @@ __all__ = [
     "array",
     "check_name",
     "comment",
-    "constant_bytes",
     "literal",
     "string",
 ]
@@ -66,14 +65,6 @@ class Writer:
     def define(self, macro: str, value: str) -> str:
         """`#define NAME_macro value`; `value` is template text."""
         return f"#define {self.name}_{macro} {self.fill(value)}\n"
-
-    def array(self, name: str, values: NDArray[Any], dtype: str | None = None) -> str:
-        """`static const REAL NAME_name[...] = {...};`"""
-        return array(f"{self.name}_{name}", values, dtype or self.dtype)
-
-    def literal(self, value: float) -> str:
-        """A number of the header's precision."""
-        return literal(value, self.dtype)
 
     def template(self, file: str) -> str:
         """A file of the folder `templates`, filled in."""
@@ -121,32 +112,24 @@ def literal(value: float, dtype: str = "float64") -> str:
 
 
 def array(name: str, values: NDArray[Any], dtype: str = "float64") -> str:
-    """`static const double name[a][b] = {...};`; "int": of whole numbers.
+    """`static const double name[n] = {...};`; "int": of whole numbers.
 
     Examples
     --------
-    >>> print(array("c", np.array([[1.0, 2.5]])))
-    static const double c[1][2] = {
-        {1.0, 2.5}};
+    >>> print(array("c", np.array([1.0, 2.5])))
+    static const double c[2] = {1.0, 2.5};
     """
     kind = {"float32": "float", "int": "int"}.get(dtype, "double")
-    shape = "".join(f"[{length}]" for length in values.shape)
-    return f"static const {kind} {name}{shape} = {_braced(values, dtype, 1)};\n"
-
-
-def constant_bytes(text: str) -> int:
-    """Bytes of all `static const` arrays of numbers in generated text.
-
-    Examples
-    --------
-    >>> constant_bytes(array("c", np.ones((3, 2))))
-    48
-    """
-    total = 0
-    for kind, shape in re.findall(r"^static const (\w+) \w+((?:\[\d+\])+) =", text, re.MULTILINE):
-        lengths = [int(length) for length in re.findall(r"\d+", shape)]
-        total += {"double": 8, "float": 4, "long": 8}.get(kind, 0) * int(np.prod(lengths))
-    return total
+    lines, line = [], ""
+    for value in values.tolist():
+        token = str(int(value)) if dtype == "int" else literal(value, dtype)
+        if line and len(line) + len(token) + 2 > WIDTH - 4:
+            lines.append(line + ",")
+            line = token
+        else:
+            line = f"{line}, {token}" if line else token
+    text = "\n    ".join(["", *lines, line] if lines else [line])
+    return f"static const {kind} {name}[{len(values)}] = {{{text}}};\n"
 
 
 def string(text: str) -> str:
@@ -182,21 +165,6 @@ def comment(*lines: str) -> str:
         # No trigraphs, and no line that goes on in the next.
         safe.append(re.sub(r"\?(?=\?)", "? ", plain).rstrip("\\ "))
     return "/* " + "\n   ".join(safe) + " */\n"
-
-
-def _braced(values: NDArray[Any], dtype: str, depth: int) -> str:
-    if values.ndim > 1:
-        inner = (",\n" + "    " * depth).join(_braced(row, dtype, depth + 1) for row in values)
-        return "{\n" + "    " * depth + inner + "}"
-    lines, line = [], ""
-    for value in values.tolist():
-        token = str(int(value)) if dtype == "int" else literal(value, dtype)
-        if line and len(line) + len(token) + 2 > WIDTH - 4 * depth:
-            lines.append(line + ",")
-            line = token
-        else:
-            line = f"{line}, {token}" if line else token
-    return "{" + ("\n" + "    " * depth).join([*lines, line]) + "}"
 
 
 # Statements of C99, for formulas that `model.export.emitting` writes.

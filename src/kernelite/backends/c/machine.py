@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.c.formulas import CLanguage, Writer, literal, string
+from kernelite.backends.c.formulas import CLanguage, Writer, array, literal, string
 from kernelite.machine.heads import Head
 from kernelite.machine.ops import C
 from kernelite.model import CompiledModel
@@ -25,7 +25,7 @@ from kernelite.model.export.exact import (
     latent_variances,
     log_sums,
 )
-from kernelite.model.export.selection import ExportSelection, steps_of, unwritten
+from kernelite.model.export.selection import ExportSelection, unwritten
 from kernelite.model.export.tracing import Trace, TracedNode
 from kernelite.program.criteria import And, Margin, Within, label_criterion
 from kernelite.series.approximation import Approximation
@@ -177,8 +177,8 @@ class Source:
     @property
     def steps(self) -> tuple[Any, ...]:
         """What rows go through before the machine."""
-        before = () if self.whole is None else steps_of(self.whole)
-        return (*before, *steps_of(self.selection.model))
+        before = () if self.whole is None else self.whole.preparation.steps
+        return (*before, *self.selection.model.preparation.steps)
 
     @property
     def labelled(self) -> bool:
@@ -225,7 +225,7 @@ def sum_text(source: Source) -> str:
         own = replace(w, name=f"{w.name}_{i}")
         alone = replace(whole, model=piece.model, pieces=(piece,))
         text += machine_text(Source(own, alone, whole=whole.model), answers=False)
-        text += own.array("place", piece.outputs, "int")
+        text += array(f"{own.name}_place", piece.outputs, "int")
         adding += (
             f"    NAME_{i}_score(x, own);\n    for (k = 0; k < NAME_{i}_OUTPUTS; k++)\n"
             f"        scores[NAME_{i}_place[k]] += own[k];\n"

@@ -31,7 +31,7 @@ from kernelite.model import CompiledModel
 from kernelite.model.export import answers
 from kernelite.model.export.answers import Answers, answers_of
 from kernelite.model.export.graph import Graph, Node, Value
-from kernelite.model.export.selection import ExportSelection, Part, steps_of
+from kernelite.model.export.selection import ExportSelection, Part
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["to_javascript"]
@@ -177,7 +177,9 @@ def _about(found: Answers) -> dict[str, Any]:
             {"place": column.place, "name": column.name, "text": column.value.kind == "O"}
             for column in found.columns
         ],
-        "missing": any(isinstance(step, Columns) for one in machines for step in steps_of(one)),
+        "missing": any(
+            isinstance(step, Columns) for one in machines for step in one.preparation.steps
+        ),
         "outputs": list(found.outputs),
         "tolerance": None if model.tolerance is None else np.ravel(model.tolerance).tolist(),
     }

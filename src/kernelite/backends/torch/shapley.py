@@ -73,39 +73,34 @@ class DeviceProducts:
         p.
     center_moves : float
         How far centers may be off, relatively.
-    device : torch.device
+    device : str or torch.device
+        One without doubles is refused.
     """
 
     lost = 1e-90
 
     def __init__(
-        self, term: Any, player: Any, count: int, center_moves: float, device: torch.device
+        self, term: Any, player: Any, count: int, center_moves: float, device: Any
     ) -> None:
-        def there(array: Any) -> Tensor:
-            return torch.from_numpy(np.array(array, order="C")).to(device)
-
-        self.device, self.count, self.center_moves = device, count, center_moves
-        self.centers, self.weights = there(term.centers.T), there(term.coefficients)
-        self.square, self.city = there(term.square[:, None]), there(term.city[:, None])
-        self.player = there(player)
-        self.alone = len(player) == count and bool((player == np.arange(count)).all())
-        self.relative = float(term.relative)
-
-    @classmethod
-    def of(
-        cls, term: Any, player: Any, count: int, center_moves: float, device: Any
-    ) -> DeviceProducts:
-        """On a device that has doubles; others are refused."""
         try:
-            found = torch.device(device)
-            torch.zeros(1, dtype=torch.float64, device=found)
+            self.device = torch.device(device)
+            torch.zeros(1, dtype=torch.float64, device=self.device)
         except (RuntimeError, TypeError, AssertionError) as error:
             said = str(error).splitlines()[0]
             raise InputError(
                 f"`device` must name a device of torch's that has doubles, such as 'cuda' or "
                 f"'cpu', got {device!r} ({said})."
             ) from None
-        return cls(term, player, count, center_moves, found)
+
+        def there(array: Any) -> Tensor:
+            return torch.from_numpy(np.array(array, order="C")).to(self.device)
+
+        self.count, self.center_moves = count, center_moves
+        self.centers, self.weights = there(term.centers.T), there(term.coefficients)
+        self.square, self.city = there(term.square[:, None]), there(term.city[:, None])
+        self.player = there(player)
+        self.alone = len(player) == count and bool((player == np.arange(count)).all())
+        self.relative = float(term.relative)
 
     @property
     def line(self) -> int:

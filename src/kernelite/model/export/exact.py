@@ -22,7 +22,6 @@ from kernelite.model.export.selection import (
     about_their_mean,
     packed,
     plain_reach,
-    steps_of,
 )
 from kernelite.series.packed import linear_map, packed_degree, pair_places
 from kernelite.series.rounding import UNIT
@@ -156,7 +155,8 @@ def prepared(model: CompiledModel, X: Any, far: list[Any] | None = None) -> Any:
     far : list, optional
         To which truth values (m, 1) are added: rows that no bound is known of.
     """
-    for step in steps_of(model):
+    steps: tuple[Any, ...] = model.preparation.steps
+    for step in steps:
         reach = plain_reach(step)
         if reach is not None and far is not None:
             xp = ops(X)

@@ -38,7 +38,6 @@ __all__ = [
     "require_kernels",
     "require_label_variances",
     "select",
-    "steps_of",
     "text_columns",
     "unwritten",
     "variance_problem",
@@ -198,11 +197,6 @@ def _falls_back(pieces: tuple[Piece, ...]) -> bool:
     return all(p.approximation is not None and p.expansion is not None for p in pieces)
 
 
-def steps_of(model: CompiledModel) -> tuple[Any, ...]:
-    """What rows go through before a machine."""
-    return tuple(model.preparation.steps)
-
-
 def plain_reach(step: Any) -> float | None:
     """|z - t| from which plain arithmetic of a step is not as exact as its model counts on."""
     return step.plain_reach if isinstance(step, Projection) and step.slack.size else None
@@ -324,7 +318,7 @@ def text_columns(model: CompiledModel) -> dict[int, bool]:
     """Which columns of a table hold texts, of those that are used; empty where rows are numbers."""
     machines = [model] if model.preparation.steps else [part.model for part in model.parts]
     found: dict[int, bool] = {}
-    for step in (steps_of(machine)[0] for machine in machines if steps_of(machine)):
+    for step in (step for machine in machines for step in machine.preparation.steps[:1]):
         for place, text in step.texts().items() if isinstance(step, Columns) else ():
             found[place] = found.get(place, False) or text
     return found
@@ -332,7 +326,7 @@ def text_columns(model: CompiledModel) -> dict[int, bool]:
 
 def _check_rows(model: CompiledModel) -> None:
     for machine in (model, *(part.model for part in model.parts)):
-        for step in steps_of(machine):
+        for step in machine.preparation.steps:
             if not hasattr(step, "formula"):
                 name = step.name if isinstance(step, Kept) else type(step).__name__
                 raise UnsupportedModelError(
