@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import re
 import tracemalloc
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from kernelite.data.tables.columnar import footer as module
 from kernelite.data.tables.columnar.binary import ParquetSource
 from kernelite.data.tables.columnar.footer import MOST_DEPTH, read_footer
 from kernelite.support.errors import FileFormatError
@@ -159,6 +161,86 @@ def test_any_bytes_are_read_or_refused() -> None:
         except ValueError:
             pass
     assert 300 < read < 3000
+
+
+@pytest.fixture
+def usual_chunks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In short footers too."""
+    monkeypatch.setattr(module, "USUAL_FROM", 0)
+
+
+def read_or_refused(footer: bytes) -> Any:
+    try:
+        return read_footer(footer, LEAVES)
+    except ValueError:
+        return "refused"
+
+
+def field_by_field(footer: bytes, patch: pytest.MonkeyPatch) -> Any:
+    """The same without the expression of usual chunks."""
+    with patch.context() as without:
+        without.setattr(module, "usual_chunks", lambda: re.compile(rb"(?!)"))
+        return read_or_refused(footer)
+
+
+@pytest.mark.parametrize("options", WRITTEN, ids=str)
+@pytest.mark.usefixtures("usual_chunks_at_once")
+def test_all_chunks_that_pyarrow_writes_are_usual(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No struct of a chunk is read field by field."""
+    _, footer = written(**options)
+    expected = field_by_field(footer, monkeypatch)
+    struct, kinds = module._CompactThrift.struct, []
+
+    def watched(self: Any, kept: Any, depth: int) -> Any:
+        kinds.append(kept)
+        return struct(self, kept, depth)
+
+    monkeypatch.setattr(module._CompactThrift, "struct", watched)
+    assert read_footer(footer, LEAVES) == expected
+    assert module.CHUNK_FIELDS not in kinds
+
+
+@pytest.mark.usefixtures("usual_chunks_at_once")
+def test_usual_chunks_are_read_as_field_by_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they are damaged: both refuse, or both read the same."""
+    rng, footers = random.Random(7), [written(**options)[1] for options in WRITTEN]
+    read = 0
+    for _ in range(3000):
+        footer = bytearray(rng.choice(footers))
+        at = rng.randrange(len(footer) // 4, len(footer))  # behind the schema
+        footer[at] = rng.choice((0, footer[at] + 1 & 255, footer[at] ^ 16, rng.randrange(256)))
+        found = read_or_refused(bytes(footer))
+        assert found == field_by_field(bytes(footer), monkeypatch)
+        read += found != "refused"
+    assert 300 < read < 3000
+
+
+@pytest.mark.usefixtures("usual_chunks_at_once")
+def test_long_texts_of_statistics_are_read_field_by_field() -> None:
+    file, texts = io.BytesIO(), ["a" * 64, "b" * 65, "c" * 2000]
+    parquet.write_table(pa.table({"x": texts, "y": texts[::-1], "z": texts}), file)
+    data = file.getvalue()
+    footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+    (group,) = read_footer(footer, 3)
+    assert [chunk.values for chunk in group.chunks] == [3, 3, 3]
+
+
+@pytest.mark.usefixtures("usual_chunks_at_once")
+def test_fields_without_end_take_no_memory_in_a_chunk() -> None:
+    """A column chunk of a million truth values after what is known of it."""
+    _, footer = written()
+    found = module.usual_chunks().search(footer)
+    assert found is not None
+    group = found[0][:-1] + b"\x11" * (1 << 20) + b"\0"
+    footer = b"\x49\x1c\x19\x1c" + group + b"\x26\x02\0\0"
+    tracemalloc.start()
+    try:
+        assert read_footer(footer, 1)[0].rows == 1
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_statements_that_end_the_process_inside_pyarrow_do_not_reach_it(tmp_path: Path) -> None:

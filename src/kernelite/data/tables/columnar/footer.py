@@ -10,8 +10,10 @@ and a value; numbers are 7 bits per byte, low ones first, with the sign in the l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
 __all__ = ["Chunk", "RowGroup", "read_footer"]
@@ -22,9 +24,8 @@ ENCODINGS, VALUES, UNCOMPRESSED = 2, 5, 6  # of ColumnMetaData
 CHUNKS, ROWS = 1, 3  # of RowGroup
 COLUMN = 3  # of ColumnChunk
 ROW_GROUPS = 4  # of FileMetaData
-KEPT_FIELDS: Fields = {
-    ROW_GROUPS: {CHUNKS: {COLUMN: {ENCODINGS: {}, VALUES: {}, UNCOMPRESSED: {}}}, ROWS: {}}
-}
+CHUNK_FIELDS: Fields = {COLUMN: {ENCODINGS: {}, VALUES: {}, UNCOMPRESSED: {}}}
+KEPT_FIELDS: Fields = {ROW_GROUPS: {CHUNKS: CHUNK_FIELDS, ROWS: {}}}
 
 PLAIN_DICTIONARY, DELTA_BINARY, DELTA_LENGTHS, DELTA_TEXTS, RLE_DICTIONARY = 2, 5, 6, 7, 8
 DICTIONARIES = frozenset((PLAIN_DICTIONARY, RLE_DICTIONARY))
@@ -34,6 +35,9 @@ STOP, TRUE, FALSE, BYTE, SHORT, INT, LONG, DOUBLE, BINARY, LIST, SET, MAP, STRUC
 TRUTHS, NUMBERS = (TRUE, FALSE), (SHORT, INT, LONG)
 MOST_DEPTH = 32  # lists and structs inside of each other; the format needs about ten
 MOST_SHIFT = 63  # bits of a number, less one
+MOST_USUAL_FIELDS = 24  # of a struct that `usual_chunks` knows; the format's have up to 17
+MOST_USUAL_TEXT = 64  # bytes
+USUAL_FROM = 1 << 16  # bytes of a footer for which compiling `usual_chunks` pays
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,8 @@ def _row_group(found: Any) -> RowGroup:
 
 
 def _chunk(found: Any) -> Chunk:
+    if isinstance(found, Chunk):
+        return found
     column = found.get(COLUMN) if isinstance(found, dict) else None
     if not isinstance(column, dict):  # absent where columns are encrypted
         raise ValueError("its footer does not describe each column")
@@ -170,12 +176,23 @@ class _CompactThrift:
         if kind in NUMBERS:
             return self.number()
         if kind == STRUCT:
-            return self.struct(kept, depth + 1)
+            many = kept is CHUNK_FIELDS and len(self.data) >= USUAL_FROM
+            usual = self.usual_chunk() if many else None
+            return usual or self.struct(kept, depth + 1)
         if kind == LIST:
             inner, count = self.items()
             return [self.value(inner, kept, depth + 1) for _ in range(count)]
         self.pass_over(kind, depth)
         return None
+
+    def usual_chunk(self) -> Chunk | None:
+        """The column chunk that starts here, if it is one that `usual_chunks` describes."""
+        found = usual_chunks().match(self.data, self.at)
+        if found is None:
+            return None
+        self.at = found.end()
+        encodings, values, uncompressed = found.groups()
+        return Chunk(_encodings(encodings), max(0, _number(values)), max(0, _number(uncompressed)))
 
     def pass_field(self, kind: int, depth: int) -> None:
         """Pass over a field's value; a truth value has none, its first byte tells it."""
@@ -251,3 +268,69 @@ class _CompactThrift:
         """A number whose lowest bit is its sign."""
         found = self.varint()
         return (found >> 1) ^ -(found & 1)
+
+
+# Column chunks as writers write them, in one expression: six times faster than field by field, as
+# all else is read (longer texts, fields in another order). Its parts match in one way only, and
+# repetitions give nothing back, so that time and memory are in proportion to what is read.
+
+
+@cache
+def usual_chunks() -> re.Pattern[bytes]:
+    """A ColumnChunk with a ColumnMetaData; groups: encodings, values, uncompressed bytes."""
+    number = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
+    text = (
+        b"(?:"
+        + b"|".join(b"\\x%02x.{%d}" % (size, size) for size in range(MOST_USUAL_TEXT + 1))
+        + b")"
+    )
+    numbers = _field(*NUMBERS) + number
+    flat = numbers + b"|" + _field(*TRUTHS) + b"|" + _field(BINARY) + text
+    lists = _field(LIST) + _items(number, *NUMBERS)
+    struct = _field(STRUCT) + _struct(flat + b"|" + lists)
+    structs = _field(LIST) + _items(_struct(numbers), STRUCT)
+    column = (
+        (_start(INT, 1) + number)
+        + (_start(LIST, 1) + b"(" + _items(number, INT) + b")")
+        + (_start(LIST, 1) + _items(text, BINARY, most=6))  # the column's path
+        + (_start(INT, 1) + number)
+        + (_start(LONG, 1) + b"(" + number + b")") * 2
+    )
+    column += _struct(b"|".join((flat, lists, struct, structs)))
+    chunk = _start(LONG, 2) + number + _start(STRUCT, 1) + column + _struct(numbers)
+    return re.compile(chunk, re.DOTALL)
+
+
+def _start(kind: int, step: int) -> bytes:
+    """The byte that starts a field whose number is that of the last one and `step`."""
+    return b"\\x%02x" % (step << 4 | kind)
+
+
+def _field(*kinds: int) -> bytes:
+    """A byte that starts a field of these types, whatever its number is."""
+    return b"[" + b"".join(_start(kind, step) for kind in kinds for step in range(1, 16)) + b"]"
+
+
+def _struct(fields: bytes) -> bytes:
+    return b"(?:" + fields + b"){0,%d}+\\x00" % MOST_USUAL_FIELDS
+
+
+def _items(item: bytes, *kinds: int, most: int = 14) -> bytes:
+    """A list's type and count, and its items; more than 14 would take another byte to count."""
+    counted = (
+        b"[" + b"".join(_start(kind, count) for kind in kinds) + b"](?:%b){%d}" % (item, count)
+        for count in range(most + 1)
+    )
+    return b"(?:" + b"|".join(counted) + b")"
+
+
+@lru_cache(256)
+def _encodings(items: bytes) -> frozenset[int]:
+    return frozenset(_CompactThrift(items).value(LIST, {}, 0))
+
+
+def _number(data: bytes) -> int:
+    found = 0
+    for byte in reversed(data):
+        found = found << 7 | byte & 127
+    return (found >> 1) ^ -(found & 1)
