@@ -52,6 +52,22 @@ def test_exit_codes(tmp_path) -> None:
     assert run("dance").returncode == 2
 
 
+def test_no_file_is_blamed_for_a_wrong_setting(toys, compiled, tmp_path) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for name in ("a.csv", "b.csv"):
+        (folder / name).write_text("a,b,c,d\n1,2,3,4\n")
+    for data, output in ((folder / "a.csv", "out.csv"), (folder, "out")):
+        ran = run(
+            *("predict", data, compiled / "svc.kernelite", tmp_path / output),
+            env=ENVIRONMENT | {"KERNELITE_KERNELS": "fast"},
+        )
+        start, cure = "kernelite: error: the environment variable KERNELITE_KERNELS is", "unset it"
+        assert (ran.returncode, ran.stderr.count("\n")) == (1, 1)
+        assert ran.stderr.startswith(start)
+        assert cure in ran.stderr
+
+
 @pytest.mark.parametrize("name", ["-", "/dev/stdin"])
 def test_a_pipe_from_stdin_to_stdout(name, toys, compiled) -> None:
     ran = run(

@@ -80,7 +80,10 @@ class OutsideValidityError(KerneliteError):
 
 
 class MissingExtraError(KerneliteError, ImportError):
-    """An optional library is absent: the message names the extra that installs it."""
+    """What is asked for is not on this machine, which no data is to blame for.
+
+    An optional library, of which the message names the extra that installs it, or kernels.
+    """
 
 
 def missing_extra(need: str, packages: str, extra: str) -> MissingExtraError:

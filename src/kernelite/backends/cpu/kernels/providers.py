@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernelite.backends.cpu.kernels import objects
-from kernelite.support.errors import InputError
+from kernelite.support.errors import MissingExtraError
 from kernelite.support.files import cache_folder, open_to_others, why_distrusted
 
 if TYPE_CHECKING:
@@ -189,7 +189,10 @@ def provider() -> _Library | _Numba | None:
     known = families_here()
     if asked not in ("", "numba", "numpy", *known):
         choices = ", ".join(["numba", "numpy", *known])
-        raise InputError(f"KERNELITE_KERNELS must be one of {choices} here, got {asked}.")
+        raise MissingExtraError(
+            f"the environment variable KERNELITE_KERNELS is `{asked}`, which this machine has no "
+            f"kernels for; unset it, or set one of {choices}."
+        )
     reason: str | None = "kernels are switched off by KERNELITE_KERNELS"
     if asked != "numpy":
         for family in [] if asked == "numba" else known:
@@ -197,9 +200,9 @@ def provider() -> _Library | _Numba | None:
                 return found
         if asked in known:
             builds = f"python -m {__package__}.build --family {asked}"
-            raise InputError(
-                f"KERNELITE_KERNELS asks for {asked}, and there is no library of it; `{builds}` "
-                "builds it."
+            raise MissingExtraError(
+                f"the environment variable KERNELITE_KERNELS is `{asked}`, and there is no library "
+                f"of these kernels; unset it, or build them by `{builds}`."
             )
         reason = objects.why_unlike() or _against_numba()
         if reason is None:
