@@ -22,7 +22,18 @@ from kernelite import __version__
 from kernelite.backends.cpu.warming import warm_up
 from kernelite.support.errors import InputError
 from tests.fuzz.corpus import ENDINGS
-from tests.fuzz.worker import OUTCOMES, STEADY, State, count, made, record, work
+from tests.fuzz.worker import (
+    BLOCK,
+    OUTCOMES,
+    STEADY,
+    Counts,
+    State,
+    count,
+    made,
+    record,
+    valid,
+    work,
+)
 from tests.reliability.runs import keep, kept
 
 __all__ = ["Options", "campaign"]
@@ -49,9 +60,11 @@ class Options:
 
 @dataclass
 class Slot:
-    """A process and its state."""
+    """A process, its state, where its block starts, and what came out of the blocks before."""
 
     state: Any = field(default_factory=lambda: RawValue(State))
+    start: int = 0
+    settled: Counts = field(default_factory=Counts)
     process: Any = None
     started: float = 0.0
 
@@ -66,45 +79,66 @@ class Campaign:
         mine["chosen"] = list(options.formats)
         self.whole = kept(options.state, mine) or _nothing(mine)
         self.context: Any = multiprocessing.get_context("spawn")
-        self.taken = self.context.Value("q", self.whole["next"])
+        self.next = self.whole["next"]
         self.slots = [Slot() for _ in range(max(options.jobs, len(self.whole["left"])))]
         for slot, (start, end) in zip(self.slots, self.whole["left"]):
-            slot.state.start = slot.state.number = start
+            slot.start = slot.state.number = start
             slot.state.end = end
         self.lost: list[str] = []
 
     def start(self, slot: Slot) -> None:
         """Start a process, which goes on where its slot's state is."""
-        slot.state.since, slot.started = 0.0, time.monotonic()
-        arguments = (slot.state, self.options, self.taken, self.stop)
-        slot.process = self.context.Process(target=work, args=arguments, daemon=True)
+        state = slot.state
+        state.since, state.tried, state.ready, slot.started = 0.0, 0, 0, time.monotonic()
+        slot.process = self.context.Process(target=work, args=(state, self.options), daemon=True)
         slot.process.start()
 
     def look(self, slot: Slot) -> None:
-        """Whether a process ended, died or hangs; the last two cost one input."""
+        """Whether a process wants a block, ended, died or hangs; the last two cost one input."""
         process, state, now = slot.process, slot.state, time.monotonic()
-        # A process has its share of a busy machine; the limit is for one of its own.
-        share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-        since, limit = state.since, self.options.time_limit * share
-        if state.done:
-            process.join(GRACE)
+        if state.number >= state.end:
+            self.settle(slot)
+        if state.last:
             process.kill()  # it has told all that it had to; nothing more is asked of it
             process.join()
             slot.process = None
             return
+        # A process has its share of a busy machine; the limit is for one of its own.
+        share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        since, limit = state.since, self.options.time_limit * share
         if process.is_alive():
-            late = since > 0 and now - since > limit
-            if not late and (since > 0 or now - slot.started < GRACE):
+            late = now - since > limit if since else now - slot.started > GRACE and not state.ready
+            if not late:
                 return
             process.kill()
         process.join()
         slot.process = None
-        if since == 0.0:
-            raise RuntimeError(f"a process could not start (exit code {process.exitcode})")
+        if not state.ready:
+            given = valid(self.options.formats)[max(0, state.tried - 1)]
+            raise RuntimeError(
+                f"a process ended at a valid {given.name} file (exit code {process.exitcode}): "
+                f"{given.data[:200]!r}"
+            )
+        if not since:
+            raise RuntimeError(
+                f"a process ended before input {state.number} (exit code {process.exitcode})"
+            )
         slow = now - since > limit
         why = f"took over {limit:.0f} s" if slow else f"died: exit code {process.exitcode}"
         self.lose(slot, why)
         self.start(slot)
+
+    def settle(self, slot: Slot) -> None:
+        """Count the block that a process has done, and hand out the next."""
+        state = slot.state
+        slot.settled = Counts.from_buffer_copy(state.counts)
+        if time.monotonic() >= self.stop or self.next >= self.options.most:
+            slot.start = state.end
+            state.last = 1
+            return
+        slot.start = state.number = self.next
+        self.next = min(self.next + BLOCK, self.options.most)
+        state.end = self.next  # now it may begin
 
     def lose(self, slot: Slot, why: str) -> None:
         """The input that a process ended at has failed; the one after it is the next."""
@@ -117,22 +151,21 @@ class Campaign:
 
     def found(self) -> dict[str, Any]:
         """All that is settled, and where to go on."""
-        with self.taken.get_lock():
-            settled = [slot.state.settled for slot in self.slots]
-            blocks = [(slot.state.start, slot.state.end) for slot in self.slots]
-            whole = self.whole | {
-                "next": self.taken.value,
-                "left": [list(block) for block in blocks if block[0] < block[1]],
-                "formats": {
-                    name: {
-                        outcome: before + sum(one.outcomes[at][i] for one in settled)
-                        for i, (outcome, before) in enumerate(self.whole["formats"][name].items())
-                    }
-                    for at, name in enumerate(ENDINGS)
-                },
-            }
-            memory = max(one.most_memory for one in settled) >> 20
-            longest = round(max(one.longest for one in settled), 3)
+        settled = [slot.settled for slot in self.slots]
+        blocks = [(slot.start, slot.state.end) for slot in self.slots]
+        whole = self.whole | {
+            "next": self.next,
+            "left": [list(block) for block in blocks if block[0] < block[1]],
+            "formats": {
+                name: {
+                    outcome: before + sum(one.outcomes[at][i] for one in settled)
+                    for i, (outcome, before) in enumerate(self.whole["formats"][name].items())
+                }
+                for at, name in enumerate(ENDINGS)
+            },
+        }
+        memory = max(one.most_memory for one in settled) >> 20
+        longest = round(max(one.longest for one in settled), 3)
         for outcome in OUTCOMES:
             whole[outcome] = sum(counts[outcome] for counts in whole["formats"].values())
         whole["inputs"] = sum(whole[outcome] for outcome in OUTCOMES)
@@ -162,11 +195,10 @@ class Campaign:
 
     def end(self) -> None:
         """Leave no process behind."""
-        with self.taken.get_lock():  # or one of them might end while it has the lock
-            for slot in self.slots:
-                if slot.process is not None:
-                    slot.process.kill()
-                    slot.process.join()
+        for slot in self.slots:
+            if slot.process is not None:
+                slot.process.kill()
+                slot.process.join()
 
 
 def campaign(options: Options, tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import pytest
 from tests.fuzz.campaign import Options, campaign
 from tests.fuzz.corpus import ENDINGS, TURNS, corpus
 from tests.fuzz.targets import BY_COMMAND
-from tests.fuzz.worker import BLOCK, Input, _has_block, _turn, attempt, attempt_freely, made
+from tests.fuzz.worker import BLOCK, Input, _turn, attempt, attempt_freely, made, numbers
 from tests.helpers import PATIENCE
 
 SLUGS = {name.replace(", ", "-").replace(" ", "-"): name for name in ENDINGS}
@@ -88,18 +88,15 @@ def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
         campaign(replace(options, seed=6))
 
 
-def hang_and_die(state: Any, options: Any, taken: Any, stop: float) -> None:
+def hang_and_die(state: Any, options: Any) -> None:
     """As `work`, but input 1 never ends, and the process dies of input 2."""
-    while _has_block(state, options, taken, stop):
-        while state.number < state.end:
-            if state.number:
-                state.since = time.monotonic()
-            if state.number == 1:
-                time.sleep(PATIENCE)
-            if state.number == 2:
-                os._exit(3)
-            state.number += 1
-    state.done = 1
+    state.ready = 1
+    for number in numbers(state):
+        state.since = time.monotonic() if number else 0.0
+        if number == 1:
+            time.sleep(PATIENCE)
+        if number == 2:
+            os.abort()
 
 
 @pytest.mark.campaign
@@ -116,3 +113,35 @@ def test_what_hangs_or_dies_is_kept_with_its_number(
     assert died.startswith("input 2 ")
     kept = {path.name: path.read_bytes() for path in tmp_path.glob("csv-1-*.csv")}
     assert kept == {f"csv-1-{number}.csv": made(1, number, ("csv",)).data for number in (1, 2)}
+
+
+def die_between(state: Any, options: Any) -> None:
+    """As `work`, but the process dies before it begins its second block."""
+    state.ready = 1
+    for number in numbers(state):
+        if number == BLOCK:
+            os.abort()
+
+
+def die_of_a_valid_file(state: Any, options: Any) -> None:
+    """As `work`, but no input is reached."""
+    state.tried += 1
+    os.abort()
+
+
+@pytest.mark.campaign
+@linux
+@pytest.mark.parametrize(
+    ("process", "said"),
+    [
+        (die_of_a_valid_file, r"valid csv file.* -6\): b'"),
+        (die_between, rf"before input {BLOCK} .* -6"),
+    ],
+)
+def test_a_process_that_dies_elsewhere_ends_the_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, process: Any, said: str
+) -> None:
+    monkeypatch.setattr("tests.fuzz.campaign.work", process)
+    options = Options(math.inf, 1, 2, tmp_path, ("csv",), time_limit=PATIENCE)
+    with pytest.raises(RuntimeError, match=said):
+        campaign(options)

@@ -1,7 +1,8 @@
 """One process of a campaign: makes its inputs from their numbers, and watches its own memory.
 
 The parent reads from `State` which input is being tried and since when; so it can tell what a
-process was doing that died or hangs. Inputs are taken in blocks, and counted when a block is done.
+process was doing that died or hangs. It hands out blocks of inputs through it too: there is no lock
+that a process could take with it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import resource
 import signal
 import time
 import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,14 +23,25 @@ from tests.fuzz.corpus import ENDINGS, TURNS, Seed, corpus, turns
 from tests.fuzz.mutators import mutated
 from tests.fuzz.targets import run
 
-__all__ = ["MEMORY", "MEMORY_PER_BYTE", "Input", "State", "attempt", "made", "work"]
+__all__ = [
+    "MEMORY",
+    "MEMORY_PER_BYTE",
+    "Input",
+    "State",
+    "attempt",
+    "made",
+    "numbers",
+    "valid",
+    "work",
+]
 
 MEMORY = 96 << 20  # bytes that any input may take,
 MEMORY_PER_BYTE = 4096  # and for each of its own, which may be compressed;
 MEMORY_PER_COMMA = 16384  # of CSV: pyarrow takes 8 KB for each column, were it empty
+WAITING = 0.002  # seconds between two looks for another block
 ROOM = 1 << 30  # of addresses: beyond what was asked for, threads and libraries take their own
 STEADY = 0.02  # seconds between two looks of the parent
-BLOCK = 220  # inputs that a process takes at a time
+BLOCK = 220  # inputs that a process is given at a time
 OUTCOMES = ("answered", "refused", "failed")
 
 
@@ -43,19 +56,21 @@ class Counts(ctypes.Structure):
 
 
 class State(ctypes.Structure):
-    """Shared with the parent: the block and the input being tried, since when, what came out.
+    """Shared with the parent: the input being tried, since when, what came out.
 
-    `counts` goes with `number`; `settled` is of whole blocks, and changed under the lock alone.
+    The process is at `number` and stops before `end`, which the parent moves; `counts` goes with
+    `number`. `since` is 0 between inputs. Before it is `ready` it reads valid files, of which
+    `tried` counts those begun. No more blocks come after `last`.
     """
 
     _fields_ = [
-        ("start", ctypes.c_int64),
         ("number", ctypes.c_int64),
         ("end", ctypes.c_int64),
         ("since", ctypes.c_double),
-        ("done", ctypes.c_int64),
+        ("tried", ctypes.c_int64),
+        ("ready", ctypes.c_int64),
+        ("last", ctypes.c_int64),
         ("counts", Counts),
-        ("settled", Counts),
     ]
 
 
@@ -136,36 +151,35 @@ class _Memory:
 _MEMORY = _Memory()
 
 
-def work(state: Any, options: Any, taken: Any, stop: float) -> None:
-    """Try inputs, block by block, until the clock says `stop` or there are no more."""
+def work(state: Any, options: Any) -> None:
+    """Try the inputs that the parent hands out, until it says that there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends a campaign, after whole blocks
     folder = Path(options.scratch, str(os.getpid()))
     folder.mkdir(parents=True)
-    for name in options.formats:  # libraries are loaded before it counts
-        for seed in corpus(name):
-            attempt_freely(Input(name, seed.data, seed), folder)
+    for given in valid(options.formats):  # libraries are loaded before it counts
+        state.tried += 1
+        attempt_freely(given, folder)
+    state.ready = 1
+    for _ in numbers(state):
+        _try_one(state, options, folder)
+
+
+def numbers(state: Any) -> Iterator[int]:
+    """The inputs that the parent hands out; waits for more while it is there."""
     parent = os.getppid()
-    while _has_block(state, options, taken, stop):
-        while state.number < state.end:
-            if os.getppid() != parent:
-                return
-            _try_one(state, options, folder)
+    while os.getppid() == parent:
+        if state.number < state.end:
+            yield state.number
             state.number += 1
-    state.done = 1
+        elif state.last:
+            return
+        else:
+            time.sleep(WAITING)
 
 
-def _has_block(state: Any, options: Any, taken: Any, stop: float) -> bool:
-    """Count a block that is done and take the next; what a process that died left comes first."""
-    if state.number < state.end:
-        return True
-    with taken.get_lock():
-        state.settled = state.counts
-        if time.monotonic() >= stop or taken.value >= options.most:
-            state.start = state.end
-            return False
-        state.start = state.number = taken.value
-        taken.value = state.end = min(taken.value + BLOCK, options.most)
-    return True
+def valid(formats: tuple[str, ...]) -> list[Input]:
+    """The files that inputs of these formats are made from."""
+    return [Input(name, seed.data, seed) for name in formats for seed in corpus(name)]
 
 
 def _try_one(state: Any, options: Any, folder: Path) -> None:
@@ -180,6 +194,7 @@ def _try_one(state: Any, options: Any, folder: Path) -> None:
     count(counts, given.name, outcome)
     counts.most_memory = max(counts.most_memory, taken)
     counts.longest = max(counts.longest, time.monotonic() - begin)
+    state.since = 0.0
 
 
 def count(counts: Any, name: str, outcome: str) -> None:
