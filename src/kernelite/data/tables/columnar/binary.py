@@ -13,12 +13,14 @@ from kernelite.data.tables.columnar.footer import read_footer
 from kernelite.data.tables.columnar.library import (
     TablePart,
     arrow,
+    check_kinds,
     checked_schema,
     naming_file,
     reason_of,
+    spelled_out,
+    value_lengths,
 )
 from kernelite.data.tables.columnar.reading import NO_KINDS, Kinds, batch_rows
-from kernelite.data.tables.columnar.sizes import check_kinds, spelled_out, value_lengths
 from kernelite.data.tables.parsing import quote
 from kernelite.support.compression import Expansion
 from kernelite.support.errors import FileFormatError
