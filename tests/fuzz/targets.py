@@ -21,7 +21,7 @@ from unittest import mock
 import numpy as np
 
 import kernelite as kl
-from kernelite.data.tables import scan
+from kernelite.data.tables import libsvm_data as reader
 from kernelite.data.tables.data import iter_data, read_data
 from kernelite.support.errors import InputError, KerneliteError
 from tests.fuzz.corpus import BINARY, MODEL, Seed, corpus
@@ -150,12 +150,12 @@ def libsvm_data(path: Path, seed: Seed) -> None:
 
 @contextlib.contextmanager
 def _carefully() -> Any:
-    fast = scan.libsvm_data.read_block
-    scan.libsvm_data.read_block = lambda *_: None  # type: ignore[assignment]
+    fast = reader.read_block
+    reader.read_block = lambda *_: None  # type: ignore[assignment]
     try:
         yield
     finally:
-        scan.libsvm_data.read_block = fast  # type: ignore[assignment]
+        reader.read_block = fast  # type: ignore[assignment]
 
 
 def _check_rows(values: np.ndarray) -> None:

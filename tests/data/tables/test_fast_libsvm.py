@@ -12,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernelite.backends.cpu.threads import limit_threads
-from kernelite.data.tables import libsvm_data, scan
+from kernelite.data.tables import data as reader
+from kernelite.data.tables import libsvm_data
 from kernelite.data.tables.data import iter_data, read_data
 from kernelite.data.tables.libsvm_data import SparseBlock, data_lines, parse_block
 from kernelite.data.tables.parsing import Defect
@@ -176,8 +177,8 @@ def test_streams_whatever_reads_a_block(tmp_path: Path, monkeypatch: pytest.Monk
     path = tmp_path / "long.svm"
     path.write_bytes(lines_of(3000) + b"# odd, but right: \xc3\xa9\n1 1:1\n" + lines_of(500))
     slow = read_data(path)
-    monkeypatch.setattr(scan, "_FAST_FROM", 0)
-    monkeypatch.setattr(scan, "_CHUNK_CHARACTERS", 10_000)
+    monkeypatch.setattr(reader, "_FAST_FROM", 0)
+    monkeypatch.setattr(reader, "_CHUNK_CHARACTERS", 10_000)
     fast = read_data(path)
     np.testing.assert_array_equal(slow.rows.toarray(), fast.rows.toarray())
     np.testing.assert_array_equal(slow.labels, fast.labels)
@@ -196,8 +197,8 @@ def test_errors_name_the_line_wherever_the_block_started(
     path.write_bytes(b"# first\n\n" + lines_of(3000) + b"1 1:x\n" + lines_of(10))
     messages = []
     for fast_from in (0, 2**20):
-        monkeypatch.setattr(scan, "_FAST_FROM", fast_from)
-        monkeypatch.setattr(scan, "_CHUNK_CHARACTERS", 10_000)
+        monkeypatch.setattr(reader, "_FAST_FROM", fast_from)
+        monkeypatch.setattr(reader, "_CHUNK_CHARACTERS", 10_000)
         with pytest.raises(FileFormatError) as caught:
             read_data(path)
         messages.append(str(caught.value))
@@ -213,8 +214,8 @@ def test_blocks_without_rows(content: bytes) -> None:
 
 
 def test_a_note_before_rows_without_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "_FAST_FROM", 0)
-    monkeypatch.setattr(scan, "_CHUNK_CHARACTERS", 5)
+    monkeypatch.setattr(reader, "_FAST_FROM", 0)
+    monkeypatch.setattr(reader, "_CHUNK_CHARACTERS", 5)
     path = tmp_path / "unlabelled.svm"
     path.write_bytes(b"# a long note at the top\n3:1\n1:1 2:1\n")
     data = read_data(path, format="libsvm")
