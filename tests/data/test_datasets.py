@@ -15,7 +15,7 @@ import pytest
 
 from kernelite.cli import main
 from kernelite.data import datasets
-from kernelite.data.datasets import DataFile, cache_folder, check, download, files_of, find
+from kernelite.data.datasets import DataFile, cache_folder, check, files_of, find
 from kernelite.support.errors import FileFormatError, InputError
 from tests.helpers import shared_path
 
@@ -88,7 +88,7 @@ def left_in_cache() -> list[str]:
 def test_a_download_is_kept_verified_and_found(site: Site, toy: DataFile) -> None:
     site.pages["/data/binary/toy.bz2"] = bz2.compress(TEXT)
     told: list[tuple[int, int | None]] = []
-    path = download.download(
+    path = datasets.download(
         toy, base=site.address, insecure=True, tell=lambda done, total: told.append((done, total))
     )
     assert path.read_bytes() == site.pages["/data/binary/toy.bz2"]
@@ -99,8 +99,8 @@ def test_a_download_is_kept_verified_and_found(site: Site, toy: DataFile) -> Non
 
 def test_a_file_that_is_there_is_not_downloaded_again(site: Site, toy: DataFile) -> None:
     site.pages["/data/binary/toy.bz2"] = bz2.compress(TEXT)
-    first = download.download(toy, base=site.address, insecure=True)
-    assert download.download(toy, base=site.address, insecure=True) == first
+    first = datasets.download(toy, base=site.address, insecure=True)
+    assert datasets.download(toy, base=site.address, insecure=True) == first
     assert len(site.asked) == 1
 
 
@@ -129,7 +129,7 @@ def test_a_corrupt_download_leaves_nothing(
 ) -> None:
     site.pages["/data/binary/toy.bz2"] = page
     with pytest.raises(FileFormatError, match=problem) as caught:
-        download.download(toy, base=site.address, insecure=True)
+        datasets.download(toy, base=site.address, insecure=True)
     assert "nothing was kept" in str(caught.value)
     assert left_in_cache() == []
 
@@ -137,28 +137,28 @@ def test_a_corrupt_download_leaves_nothing(
 def test_other_numbers_can_be_accepted_other_sizes_cannot(site: Site, toy: DataFile) -> None:
     site.pages["/data/binary/toy.bz2"] = bz2.compress(TEXT + b"-1 1:1\n")
     with pytest.raises(FileFormatError, match="4 rows"):
-        download.download(toy, base=site.address, insecure=True, unchecked=True)
+        datasets.download(toy, base=site.address, insecure=True, unchecked=True)
     site.pages["/data/binary/toy.bz2"] = bz2.compress(TEXT.replace(b"0.5", b"0.6"))
-    assert download.download(toy, base=site.address, insecure=True, unchecked=True).is_file()
+    assert datasets.download(toy, base=site.address, insecure=True, unchecked=True).is_file()
 
 
 def test_a_connection_that_ends_early_leaves_nothing(site: Site, toy: DataFile) -> None:
     site.pages["/data/binary/toy.bz2"] = bz2.compress(TEXT)
     site.promised["/data/binary/toy.bz2"] = 1_000
-    with pytest.raises(download.DownloadError, match=r"cut off|cannot be had"):
-        download.download(toy, base=site.address, insecure=True)
+    with pytest.raises(datasets.DownloadError, match=r"cut off|cannot be had"):
+        datasets.download(toy, base=site.address, insecure=True)
     assert left_in_cache() == []
 
 
 def test_a_missing_page_names_the_address(site: Site, toy: DataFile) -> None:
-    with pytest.raises(download.DownloadError, match=r"binary/toy.bz2: the server answered 404"):
-        download.download(toy, base=site.address, insecure=True)
+    with pytest.raises(datasets.DownloadError, match=r"binary/toy.bz2: the server answered 404"):
+        datasets.download(toy, base=site.address, insecure=True)
     assert left_in_cache() == []
 
 
 def test_without_network_the_message_says_what_to_do(toy: DataFile) -> None:
-    with pytest.raises(download.DownloadError, match=r"Without network: .* KERNELITE_DATA"):
-        download.download(
+    with pytest.raises(datasets.DownloadError, match=r"Without network: .* KERNELITE_DATA"):
+        datasets.download(
             toy, base="http://127.0.0.1:9/", insecure=True
         )  # the discard port: nobody listens
     assert left_in_cache() == []
@@ -167,15 +167,15 @@ def test_without_network_the_message_says_what_to_do(toy: DataFile) -> None:
 @pytest.mark.parametrize("base", ["file:///etc/", "ftp://127.0.0.1/", "nonsense"])
 def test_only_http_addresses_are_asked(toy: DataFile, base: str) -> None:
     with pytest.raises(InputError, match="https://"):
-        download.download(toy, base=base)
+        datasets.download(toy, base=base)
 
 
 def test_a_disk_without_room_is_noticed_before_the_download(site: Site, toy: DataFile) -> None:
     site.pages["/data/binary/toy.bz2"] = bz2.compress(TEXT)
     site.promised["/data/binary/toy.bz2"] = 2**60
     toy = replace(toy, rows=2**60)
-    with pytest.raises(download.DownloadError, match="MB are free"):
-        download.download(toy, base=site.address, insecure=True)
+    with pytest.raises(datasets.DownloadError, match="MB are free"):
+        datasets.download(toy, base=site.address, insecure=True)
     assert left_in_cache() == []
 
 
@@ -188,9 +188,9 @@ def test_a_disk_that_fills_up_leaves_nothing(
         def write(self, _: object) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(download, "open", lambda *_: Full(), raising=False)
-    with pytest.raises(download.DownloadError, match="the disk is full; nothing was kept"):
-        download.download(toy, base=site.address, insecure=True)
+    monkeypatch.setattr(datasets, "open", lambda *_: Full(), raising=False)
+    with pytest.raises(datasets.DownloadError, match="the disk is full; nothing was kept"):
+        datasets.download(toy, base=site.address, insecure=True)
     assert left_in_cache() == []
 
 
@@ -203,7 +203,7 @@ def test_an_interrupt_leaves_nothing(site: Site, toy: DataFile, when: str) -> No
 
     callbacks: dict[str, Callable[..., None]] = {when: interrupt}
     with pytest.raises(KeyboardInterrupt):
-        download.download(toy, base=site.address, insecure=True, **callbacks)  # type: ignore[arg-type]
+        datasets.download(toy, base=site.address, insecure=True, **callbacks)  # type: ignore[arg-type]
     assert left_in_cache() == []
 
 
@@ -216,8 +216,8 @@ def test_what_a_killed_download_left_is_cleared_after_a_day(
     (stale / "toy.bz2").write_bytes(b"half")
     with pytest.raises(InputError, match="not in"):
         find("toy")
-    monkeypatch.setattr(download, "STALE", -1.0)
-    download.download(toy, base=site.address, insecure=True)
+    monkeypatch.setattr(datasets, "STALE", -1.0)
+    datasets.download(toy, base=site.address, insecure=True)
     assert left_in_cache() == ["toy.bz2"]
 
 
@@ -233,26 +233,26 @@ def test_nothing_else_is_cleared(
     (folder / ".toy.bz2.7.tmp" / "mine").touch()
     (folder / ".toy.bz2.8.tmp").symlink_to(tmp_path)
     (folder / ".toy.bz2.9.tmp").write_text("a file")
-    monkeypatch.setattr(download, "STALE", -1.0)
-    download.download(toy, folder, base=site.address, insecure=True)
+    monkeypatch.setattr(datasets, "STALE", -1.0)
+    datasets.download(toy, folder, base=site.address, insecure=True)
     left = {path.name for path in folder.iterdir()}
     assert left == {*kept, "toy.bz2", *(f".toy.bz2.{i}.tmp" for i in (7, 8, 9))}
 
 
 def test_a_kept_file_is_checked(site: Site, toy: DataFile) -> None:
     site.pages["/data/binary/toy.bz2"] = bz2.compress(TEXT)
-    path = download.download(toy, base=site.address, insecure=True)
+    path = datasets.download(toy, base=site.address, insecure=True)
     path.write_bytes(bz2.compress(TEXT.replace(b"0.5", b"0.6")))
     with pytest.raises(FileFormatError, match=r"digest .* delete this file, and fetch it again"):
-        download.download(toy, base=site.address, insecure=True)
+        datasets.download(toy, base=site.address, insecure=True)
     assert path.is_file()
-    assert download.download(toy, base=site.address, insecure=True, unchecked=True) == path
+    assert datasets.download(toy, base=site.address, insecure=True, unchecked=True) == path
 
 
 def test_http_is_refused_unless_allowed(site: Site, toy: DataFile) -> None:
     site.pages["/data/binary/toy.bz2"] = bz2.compress(TEXT)
     with pytest.raises(InputError, match=r"is not https.*--insecure"):
-        download.download(toy, base=site.address)
+        datasets.download(toy, base=site.address)
     assert site.asked == []
 
 
@@ -262,15 +262,15 @@ def test_more_bytes_than_can_be_are_refused(site: Site, toy: DataFile, honest: b
     if not honest:
         site.promised["/data/binary/toy.bz2"] = 100
         toy = replace(toy, rows=-50)  # so that even the promised bytes are too many
-    with pytest.raises(download.DownloadError, match="more bytes than this data set can have"):
-        download.download(toy, base=site.address, insecure=True)
+    with pytest.raises(datasets.DownloadError, match="more bytes than this data set can have"):
+        datasets.download(toy, base=site.address, insecure=True)
     assert left_in_cache() == []
 
 
 def test_the_cache_folder_may_be_impossible(site: Site, toy: DataFile, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
-    with pytest.raises(download.DownloadError, match=r"cannot be made .* KERNELITE_CACHE"):
-        download.download(toy, base=site.address, insecure=True)
+    with pytest.raises(datasets.DownloadError, match=r"cannot be made .* KERNELITE_CACHE"):
+        datasets.download(toy, base=site.address, insecure=True)
 
 
 def test_find_prefers_the_named_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

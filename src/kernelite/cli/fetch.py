@@ -46,8 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Download, or list."""
-    from kernelite.data.datasets import BASE, files_of
-    from kernelite.data.datasets.download import download
+    from kernelite.data.datasets import BASE, download, files_of
 
     if not args.names:
         return _list(args)
