@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from kernelite.backends.cpu.threads import one_thread
+from kernelite.data.scoring.batch import answer, check_outputs, example
 from kernelite.data.scoring.expected import expected_of
-from kernelite.data.scoring.outputs import answer, check_outputs, example
 from kernelite.data.scoring.shipping import Shipment, ShippedScorer, ship
 from kernelite.model import CompiledModel
 from kernelite.support.errors import InputError, optional

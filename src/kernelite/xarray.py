@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.scoring.outputs import answer, check_outputs, column_names, example
+from kernelite.data.scoring.batch import answer, check_outputs, column_names, example
 from kernelite.model import CompiledModel, require_compiled
 from kernelite.support.errors import InputError, optional
 

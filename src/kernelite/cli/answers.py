@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import Rows, is_sparse
-from kernelite.data.scoring.outputs import label_text
+from kernelite.data.scoring.batch import label_text
 from kernelite.data.scoring.streams import Block
 from kernelite.data.tables.data import DataSet
 from kernelite.data.tables.parsing import shortened

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.threads import one_thread
 from kernelite.dask.workers import carry, require_dask
-from kernelite.data.scoring.outputs import answer, check_outputs, example
+from kernelite.data.scoring.batch import answer, check_outputs, example
 from kernelite.data.scoring.selection import resolve_columns
 from kernelite.data.scoring.shipping import Options, Ticket, ship
 from kernelite.data.tables.columnar.library import require_pyarrow

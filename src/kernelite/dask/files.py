@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 
 from kernelite.backends.cpu.threads import one_thread
 from kernelite.dask.workers import carry, require_dask
+from kernelite.data.scoring.batch import check_outputs
 from kernelite.data.scoring.files import (
     FilePrediction,
     FilesPrediction,
@@ -26,7 +27,6 @@ from kernelite.data.scoring.files import (
     run_job,
 )
 from kernelite.data.scoring.jobs import Job, check_folders_apart
-from kernelite.data.scoring.outputs import check_outputs
 from kernelite.data.scoring.shipping import Options, Ticket, ship
 from kernelite.data.tables.columnar.binary import ParquetSource
 from kernelite.data.tables.columnar.reading import ColumnarFormat, SourceFile, list_sources, stem_of

@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.data.scoring import BatchScorer, resolve_columns
-from kernelite.data.scoring.outputs import OUTPUTS, check_outputs
+from kernelite.data.scoring.batch import OUTPUTS, check_outputs
 from kernelite.support.errors import InputError
 from tests.models import compiled, fitted
 

@@ -12,8 +12,7 @@ from typing import IO, Any, Literal, Protocol, TypeAlias, cast
 
 from numpy.typing import NDArray
 
-from kernelite.data.scoring.batch import BatchScorer
-from kernelite.data.scoring.outputs import label_text
+from kernelite.data.scoring.batch import BatchScorer, label_text
 from kernelite.data.scoring.streams import Block
 from kernelite.data.tables.columnar.library import require_pyarrow
 from kernelite.data.tables.columnar.reading import (

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.threads import thread_count
-from kernelite.data.scoring.outputs import answer, check_outputs, column_names, example
+from kernelite.data.scoring.batch import answer, check_outputs, column_names, example
 from kernelite.model import CompiledModel
 from kernelite.program.bounded import Stats
 from kernelite.support.errors import FileFormatError, InputError, optional

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any, Self
 
-from kernelite.data.scoring.batch import BatchScorer
-from kernelite.data.scoring.outputs import check_outputs
+from kernelite.data.scoring.batch import BatchScorer, check_outputs
 from kernelite.model import CompiledModel, require_compiled
 from kernelite.support.errors import InputError
 
