@@ -25,7 +25,7 @@ from kernelite.data.tables.columnar.reading import DataFormat, TextOptions
 from kernelite.model import CompiledModel, require_compiled
 from kernelite.program.bounded import Stats
 from kernelite.support.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
-from kernelite.support.overlap import read_ahead
+from kernelite.support.files import read_ahead
 from kernelite.support.terminal import Progress
 
 __all__ = [

@@ -25,8 +25,7 @@ from kernelite.data.scoring.batch import answer, check_outputs, column_names, ex
 from kernelite.model import CompiledModel
 from kernelite.program.bounded import Stats
 from kernelite.support.errors import FileFormatError, InputError, optional
-from kernelite.support.files import atomic_write, check_apart
-from kernelite.support.overlap import read_ahead
+from kernelite.support.files import atomic_write, check_apart, read_ahead
 from kernelite.support.terminal import Progress
 
 __all__ = ["is_raster", "predict_raster"]

@@ -12,7 +12,7 @@ import pytest
 import kernelite
 from kernelite.cli import main
 from kernelite.data.scoring import files
-from kernelite.support.overlap import read_ahead
+from kernelite.support.files import read_ahead
 
 
 def test_order_is_kept() -> None:
