@@ -198,8 +198,7 @@ def _refused(args: argparse.Namespace) -> Iterator[Defect]:
     from kernelite.cli.models import predictor
     from kernelite.data.scoring.batch import BatchScorer
     from kernelite.data.scoring.files import Request, predict_blocks
-    from kernelite.data.scoring.jobs import list_jobs
-    from kernelite.data.scoring.skipping import Skipped
+    from kernelite.data.scoring.jobs import Skipped, list_jobs
     from kernelite.data.scoring.streams import open_stream
     from kernelite.data.tables.parsing import Defect
 

@@ -56,8 +56,7 @@ from kernelite.support.errors import InputError
 if TYPE_CHECKING:
     from kernelite.cli.answers import AskedOutputs, Metric
     from kernelite.data.scoring.files import FilesPrediction, Request
-    from kernelite.data.scoring.jobs import OutputFormat
-    from kernelite.data.scoring.skipping import Skipped
+    from kernelite.data.scoring.jobs import OutputFormat, Skipped
 
 __all__ = ["configure", "run"]
 
@@ -275,7 +274,7 @@ def _predict(args: argparse.Namespace) -> int:
 def _skipped(args: argparse.Namespace) -> AbstractContextManager[Skipped | None]:
     """The file of skipped rows, where bad rows are skipped."""
     from kernelite.cli.models import check_output
-    from kernelite.data.scoring.skipping import open_skipped
+    from kernelite.data.scoring.jobs import open_skipped
 
     if args.on_bad_row == "stop":
         return nullcontext()

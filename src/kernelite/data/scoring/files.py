@@ -16,9 +16,17 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.scoring.batch import BatchScorer
-from kernelite.data.scoring.jobs import BlockSink, Job, OutputFormat, list_jobs, open_sink
+from kernelite.data.scoring.jobs import (
+    BlockSink,
+    Job,
+    OutputFormat,
+    Skipped,
+    halves,
+    list_jobs,
+    open_sink,
+    open_skipped,
+)
 from kernelite.data.scoring.rasters import is_raster, predict_raster
-from kernelite.data.scoring.skipping import Skipped, halves, open_skipped
 from kernelite.data.scoring.streams import Block, Wanted, open_stream
 from kernelite.data.tables.columnar.library import without_stop
 from kernelite.data.tables.columnar.reading import DataFormat, TextOptions

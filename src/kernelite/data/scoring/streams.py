@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from kernelite.data.rows.frames import check_single
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.data.scoring.expected import expected_of, feature_blocks, named_rows
+from kernelite.data.scoring.jobs import Skipped, good_rows
 from kernelite.data.scoring.selection import ColumnSelection, listed, select
-from kernelite.data.scoring.skipping import Skipped, good_rows
 from kernelite.data.tables.columnar.library import (
     TablePart,
     is_numeric,
