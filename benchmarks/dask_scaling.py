@@ -32,7 +32,7 @@ from benchmarks.machine import describe
 from benchmarks.results import plain
 from kernelite.cli.console import note
 from kernelite.dask import model_counts, predict_files
-from kernelite.dask.workers import carry, connect
+from kernelite.dask.cluster import carry, connect
 from kernelite.data.scoring.files import Request, run_job
 from kernelite.data.scoring.jobs import Job
 from kernelite.data.scoring.shipping import Options, Ticket, ship

@@ -297,8 +297,7 @@ def _request(args: argparse.Namespace, answers: AskedOutputs) -> Request:
 
 def _on_dask(args: argparse.Namespace, answers: AskedOutputs, request: Request) -> FilesPrediction:
     """Score on the cluster that was asked for."""
-    from kernelite.dask.files import score_pieces
-    from kernelite.dask.workers import connect, model_counts
+    from kernelite.dask.cluster import connect, model_counts, score_pieces
     from kernelite.data.tables.columnar.reading import format_of
 
     with connect(args.scheduler, args.workers) as client:

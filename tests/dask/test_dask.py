@@ -28,7 +28,7 @@ import dask.dataframe as dd  # noqa: E402
 from dask.dataframe.dask_expr.io import ReadParquet  # noqa: E402
 
 import kernelite.dask as kd  # noqa: E402
-from kernelite.dask.workers import connect  # noqa: E402
+from kernelite.dask.cluster import connect  # noqa: E402
 from tests.dask.clusters import cluster  # noqa: E402
 
 SCHEDULERS = ["synchronous", "threads"]
@@ -218,7 +218,7 @@ def test_graphs_made_without_a_client_carry_the_model(client: Any) -> None:
     X = np.random.default_rng(4).normal(size=(200, 4))
     other = kl.compile(SVC(gamma=0.05).fit(X, X[:, 0] > 0), X)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kernelite.dask.workers._current", lambda: None)
+        patch.setattr("kernelite.dask.cluster._current", lambda: None)
         lazy = kd.predict(other, da.from_array(X, chunks=(5, 4)))
     np.testing.assert_array_equal(lazy.compute(), other.predict(X))
     digest = shipping.ship(other).digest

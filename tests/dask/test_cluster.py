@@ -27,8 +27,8 @@ pytest.importorskip("distributed", reason="distributed is not installed")
 import pyarrow.parquet as pq  # noqa: E402
 
 import kernelite.dask as kd  # noqa: E402
-from kernelite.dask import files  # noqa: E402
-from kernelite.dask.workers import connect  # noqa: E402
+from kernelite.dask import cluster as module  # noqa: E402
+from kernelite.dask.cluster import connect  # noqa: E402
 from kernelite.data.scoring.shipping import ship  # noqa: E402
 from tests.dask.clusters import cluster  # noqa: E402
 from tests.helpers import PATIENCE  # noqa: E402
@@ -45,7 +45,7 @@ def model() -> kl.CompiledModel:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Three files of several row groups, cut small so that there are many pieces."""
-    monkeypatch.setattr(files, "PIECE_ROWS", 300)
+    monkeypatch.setattr(module, "PIECE_ROWS", 300)
     return make_folder(tmp_path / "rows")
 
 
@@ -77,7 +77,7 @@ def test_files_are_scored_in_pieces(
 ) -> None:
     out, begun = tmp_path / "scored", tmp_path / "begun"
     begun.mkdir()
-    monkeypatch.setattr(files, "_score_piece", Together(begun))
+    monkeypatch.setattr(module, "_score_piece", Together(begun))
     with cluster(2) as client:
         done = kd.predict_files(model, folder, out, client, columns=NAMES, keep=["id"])
         sent = [counts for worker in kd.model_counts(client).values() for counts in worker.values()]
@@ -95,7 +95,7 @@ class Together:
     """`_score_piece` that waits until two processes have begun, so that both have some to do."""
 
     def __init__(self, begun: Path) -> None:
-        self.begun, self.score = begun, files._score_piece
+        self.begun, self.score = begun, module._score_piece
 
     def __call__(self, *arguments: Any) -> Any:
         (self.begun / str(os.getpid())).touch()
@@ -116,7 +116,7 @@ def test_a_killed_worker_costs_nothing(
 ) -> None:
     begun, release = tmp_path / "begun", tmp_path / "release"
     begun.mkdir()
-    monkeypatch.setattr(files, "_score_piece", SlowPiece(str(begun), str(release)))
+    monkeypatch.setattr(module, "_score_piece", SlowPiece(str(begun), str(release)))
     out = tmp_path / "scored"
     killed: list[int] = []
     with cluster(2) as client:
@@ -145,7 +145,7 @@ class SlowPiece:
 
     def __init__(self, begun: str, release: str) -> None:
         self.begun, self.release = begun, release
-        self.score = files._score_piece
+        self.score = module._score_piece
 
     def __call__(self, carried: Any, job: Any, options: Any, request: Any) -> Any:
         Path(self.begun, str(os.getpid())).touch()
@@ -205,7 +205,7 @@ def test_nothing_is_left_of_an_interrupted_run(
         raise KeyboardInterrupt
 
     folder = make_folder(tmp_path / "rows", 1, 10)
-    monkeypatch.setattr(files, "carry", interrupt)
+    monkeypatch.setattr(module, "carry", interrupt)
     with pytest.raises(KeyboardInterrupt):
         kd.predict_files(model, folder, tmp_path / "out", None)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows"]
@@ -242,7 +242,7 @@ def test_a_full_disk_leaves_nothing(
 ) -> None:
     folder, saved = make_folder(tmp_path / "rows", 1, 10), tmp_path / "m.kernelite"
     model.save(saved)
-    monkeypatch.setattr(files, "_score_piece", full_disk)
+    monkeypatch.setattr(module, "_score_piece", full_disk)
     command = ["predict", str(folder), str(saved), str(tmp_path / "out"), "--engine", "dask"]
     assert main([*command, "--workers", "1", "--columns", ",".join(NAMES)]) == 1
     assert "No space left on device" in capsys.readouterr().err
@@ -309,12 +309,12 @@ def test_a_bad_address(model: kl.CompiledModel, tmp_path: Path) -> None:
 
 
 def test_pieces_of_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "PIECE_ROWS", 100)
+    monkeypatch.setattr(module, "PIECE_ROWS", 100)
     folder = make_folder(tmp_path / "rows", 1, 400)
     first = next(folder.iterdir())
     (folder / f"{first.stem}-00001.csv").write_text("id\n1\n")
     with pytest.raises(InputError, match=f"both be written as `{first.stem}-00001`"):
-        files.list_pieces(folder, tmp_path / "out")
+        module.list_pieces(folder, tmp_path / "out")
 
 
 def test_answers_do_not_go_into_the_folder_that_is_read(
