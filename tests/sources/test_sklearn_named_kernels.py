@@ -14,7 +14,7 @@ from sklearn.semi_supervised import LabelPropagation, LabelSpreading
 import kernelite
 from kernelite.sources import read
 from kernelite.sources.common import fold_linear
-from kernelite.sources.sklearn_features import nystroem_expansion
+from kernelite.sources.sklearn_machines import nystroem_expansion
 from kernelite.support.errors import InputError, UnsupportedModelError
 
 RNG = np.random.default_rng(0)
