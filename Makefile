@@ -109,7 +109,7 @@ docs-test: docs
 TORCH ?= torch==2.13.0
 test-torch: $(VENV)-torch/.installed
 	$(VENV)-torch/bin/python -m pytest -n 2 -q tests/backends/torch src/kernelite/backends/torch src/kernelite/torch.py \
-		tests/sources/test_gpytorch.py
+		tests/sources/test_gaussian_processes_gpytorch.py
 
 $(VENV)-torch/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-torch

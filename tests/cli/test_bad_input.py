@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.tables.test_bad_data import TEXT, Bad
+from tests.data.tables.test_data_bad import TEXT, Bad
 from tests.sources.test_libsvm_bad_input import CASES, Case
 
 OLD = "what was there before\n"

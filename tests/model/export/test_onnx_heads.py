@@ -29,7 +29,7 @@ from kernelite.machine.preparation import Preparation, Selection
 from kernelite.model import CompiledModel, ModelPart
 from kernelite.support.errors import UnsupportedModelError
 from tests.machine.heads.table import HEADS
-from tests.machine.heads.test_contract import ranged, scores_and_bounds
+from tests.machine.heads.test_base import ranged, scores_and_bounds
 from tests.model.export.cases import FEATURES, certified_with, random_rows, same_scores
 from tests.store.models import compiled
 

@@ -1,4 +1,4 @@
-"""Sparse rows through all tiers give what dense rows give."""
+"""Sparse rows through all stages give what dense rows give."""
 
 from __future__ import annotations
 
