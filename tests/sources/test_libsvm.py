@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelite.data.rows.inputs import check_rows, is_sparse
+from kernelite.data.tables.libsvm_data import parse_rows
+from kernelite.data.tables.parsing import C_INT
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.machine.kernels import Gaussian, PolynomialKernel
@@ -125,7 +127,7 @@ def test_dense_where_it_is_in_proportion(write):
     assert is_sparse(centers(40_000))
 
 
-# The twin: the fast conversion against the reader that goes token by token -------------------
+# The twin: many lines at once against line by line -----------------------------------------
 
 numbers = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
@@ -150,17 +152,17 @@ def vector_lines(draw):
 
 @settings(max_examples=80, deadline=None)
 @given(vector_lines())
-def test_fast_and_careful_readers_agree(case):
-    n_coefficients, lines = case
-    shape = vectors_module._line_shape(n_coefficients)
-    assert all(shape.fullmatch(line) for line in lines)
-    fast = vectors_module._convert(lines, n_coefficients)
-    assert vectors_module._sound(fast)
-    careful = [vectors_module._parse_line(line, n_coefficients) for line in lines]
-    assert fast.coefficients.tolist() == [coefficients for coefficients, _ in careful]
-    for row, (_, pairs) in enumerate(careful):
-        at = slice(fast.starts[row], fast.starts[row + 1])
-        assert dict(zip((fast.columns[at] + 1).tolist(), fast.values[at].tolist())) == pairs
+def test_lines_read_at_once_are_those_read_one_by_one(case):
+    n, lines = case
+    first, block = parse_rows(list(enumerate(lines, 1)), n, C_INT, vectors_module.tokens_of, print)
+    assert block.n_rows == len(lines)
+    for row, line in enumerate(lines):
+        tokens, at = line.split(), slice(block.indptr[row], block.indptr[row + 1])
+        assert first[row].tolist() == [float(token) for token in tokens[:n]]
+        pairs = [token.split(":") for token in tokens[n:]]
+        assert (block.indices[at] + 1).tolist() == [int(index) for index, _ in pairs]
+        assert block.values[at].tolist() == [float(value) for _, value in pairs]
+        assert not list(vectors_module._first_problem(line, n))
 
 
 def test_batches_join_seamlessly(write, monkeypatch):

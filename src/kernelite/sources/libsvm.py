@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray, Rows
 from kernelite.data.tables.lines import Lines
 from kernelite.data.tables.parsing import (
     C_INT,
@@ -31,7 +31,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.machine.machine import Machine, describe
 from kernelite.sources.common import NamedKernel, named_kernel, pairwise_coefficients
-from kernelite.sources.libsvm_vectors import Vectors, read_vectors
+from kernelite.sources.libsvm_vectors import read_vectors, rows_of
 from kernelite.support.errors import FileFormatError, UnsupportedModelError
 
 __all__ = ["defects", "read_libsvm"]
@@ -52,7 +52,7 @@ def read_libsvm(path: str | os.PathLike[str], /) -> Machine:
     -------
     Machine
         Its centers are dense where that takes at most 256 MB and is in proportion to the file,
-        else sparse (see `Vectors.rows`).
+        else sparse (see `libsvm_vectors.rows_of`).
 
     Raises
     ------
@@ -88,8 +88,8 @@ def read_libsvm(path: str | os.PathLike[str], /) -> Machine:
         assert header is not None  # or a defect has been raised
         for _, problem in _refusals(header):
             raise UnsupportedModelError(f"{os.fspath(path)}: {problem}.")
-        vectors = read_vectors(lines, header.n_coefficients, header.total_sv)
-    expansion = _expansion(header, vectors)
+        coefficients, vectors = read_vectors(lines, header.n_coefficients, header.total_sv)
+    expansion = _expansion(header, coefficients, rows_of(vectors))
     head = _head(header)
     return Machine(
         expansion,
@@ -148,11 +148,10 @@ def _refusals(header: Header) -> list[tuple[int, str]]:
     return refusals
 
 
-def _expansion(header: Header, vectors: Vectors) -> KernelExpansion:
-    coefficients: FloatArray = vectors.coefficients
+def _expansion(header: Header, coefficients: FloatArray, vectors: Rows) -> KernelExpansion:
     if header.is_classifier:
         coefficients = pairwise_coefficients(coefficients, header.nr_sv)
-    return _kernel(header).expansion(vectors.rows(), coefficients, -np.array(header.rho))
+    return _kernel(header).expansion(vectors, coefficients, -np.array(header.rho))
 
 
 def _kernel(header: Header) -> NamedKernel:

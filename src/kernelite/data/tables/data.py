@@ -25,6 +25,7 @@ from kernelite.data.tables.parsing import (
     Line,
     Report,
     check_delimiter,
+    chunked,
     quote,
     raise_first,
 )
@@ -219,7 +220,7 @@ def _libsvm_blocks(
             yield from libsvm_data.cut(read.rows, chunk_rows)
             continue
         rows = libsvm_data.data_lines(lines.unread(block))
-        for chunk in _chunks(rows, chunk_rows):
+        for chunk in chunked(rows, _CHUNK_CHARACTERS, chunk_rows):
             if labelled is None:
                 # The majority, so that one row without label is the defect, and not all others.
                 labelled = 2 * sum(libsvm_data.has_label(row) for _, row in chunk) >= len(chunk)
@@ -241,7 +242,7 @@ def _scan_delimited(lines: Lines, options: Reading, chunk_rows: int) -> Iterator
     for line in reversed(first[1:] if found.names is not None else first):
         lines.push_back(line)
     done = 0
-    for chunk in _chunks(delimited.data_lines(lines), chunk_rows):
+    for chunk in chunked(delimited.data_lines(lines), _CHUNK_CHARACTERS, chunk_rows):
         block = delimited.parse_block(chunk, found, lines.report)
         labels = None if options.labels == "ignore" else block.labels
         yield DataSet(block.values, labels, lines.path, "delimited", found.names, done)
@@ -269,19 +270,6 @@ def _layout(first: list[Line], path: str, options: Reading) -> delimited.TextLay
             line=found.line,
         )
     return found
-
-
-def _chunks(lines: Iterator[Line], most_rows: int) -> Iterator[list[Line]]:
-    chunk: list[Line] = []
-    size = 0
-    for line in lines:
-        chunk.append(line)
-        size += len(line[1])
-        if len(chunk) == most_rows or size >= _CHUNK_CHARACTERS:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
 
 
 def _by_extension(path: str) -> Format | None:

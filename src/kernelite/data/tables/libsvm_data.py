@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +38,12 @@ __all__ = [
     "cut",
     "data_lines",
     "has_label",
+    "joined",
+    "pair_problems",
     "parse_block",
+    "parse_rows",
     "read_block",
+    "tokens_of",
 ]
 
 MAX_INDEX = 2**31 - 2
@@ -48,7 +53,6 @@ FILLED = 1 / 3
 """Share of places that hold an entry from which on rows are given as a dense table."""
 
 _ROW = rf"(?:[ \t]++[0-9]++:{DECIMAL})*+[ \t]*+"
-_LABELLED = re.compile(rf"[ \t]*+{DECIMAL}{_ROW}")
 _UNLABELLED = re.compile(rf"[ \t]*+[0-9]++:{DECIMAL}{_ROW}")
 _TOKEN = re.compile(r"[^ \t]++")
 
@@ -128,6 +132,18 @@ def cut(block: SparseBlock, most_rows: int) -> Iterator[SparseBlock]:
         yield SparseBlock(labels, indptr - indptr[0], block.indices[entries], block.values[entries])
 
 
+def joined(blocks: Sequence[SparseBlock]) -> SparseBlock:
+    """One block of several, at least one: with labels, if they have any."""
+    counts = np.concatenate([[0], *(np.diff(block.indptr) for block in blocks)])
+    labels = [block.labels for block in blocks if block.labels is not None]
+    return SparseBlock(
+        np.concatenate(labels) if labels else None,
+        np.cumsum(counts, dtype=np.int64),
+        np.concatenate([block.indices for block in blocks]),
+        np.concatenate([block.values for block in blocks]),
+    )
+
+
 def data_lines(lines: Iterator[Line]) -> Iterator[Line]:
     """The lines that hold a row: comments (from `#`) cut off, blank lines left out.
 
@@ -202,64 +218,109 @@ def parse_block(
     array([], dtype=float64)
     """
     largest = MAX_INDEX if n_features is None else min(n_features, MAX_INDEX)
-    block, good = _accept([row for _, row in lines], labelled, largest)
-    if good.all():
-        return block
-    kept = right_lines(lines, good.tolist(), lambda row: _problems(row, labelled, largest), report)
-    return _accept([row for _, row in kept], labelled, largest)[0]
+    problems = partial(_problems, labelled=labelled, largest=largest)
+    first, block = parse_rows(lines, int(labelled), largest, problems, report)
+    return replace(block, labels=first[:, 0]) if labelled else block
+
+
+def parse_rows(
+    lines: Sequence[Line],
+    n_first: int,
+    largest: int,
+    problems: Callable[[str], Iterable[tuple[str, str]]],
+    report: Report,
+) -> tuple[FloatArray, SparseBlock]:
+    """Parse rows of `n_first` numbers, then pairs: a label of data, coefficients of a model.
+
+    Parameters
+    ----------
+    lines : sequence of (int, str)
+    n_first : int
+    largest : int
+        Largest accepted index.
+    problems : callable
+        Of a row that is not right: token and problem of each defect.
+    report : callable
+        Called with each `Defect`; rows that have one are left out.
+
+    Returns
+    -------
+    (ndarray of shape (n, n_first), SparseBlock)
+        The first numbers; the pairs.
+    """
+    first, block, good = _accept([row for _, row in lines], n_first, largest)
+    if not good.all():
+        kept = right_lines(lines, good.tolist(), problems, report)
+        first, block, _ = _accept([row for _, row in kept], n_first, largest)
+    return first, block
+
+
+@cache
+def _pattern(n_first: int) -> re.Pattern[str]:
+    """A row that is right; possessive throughout, so that matching is linear."""
+    if not n_first:
+        return _UNLABELLED
+    return re.compile(rf"[ \t]*+{DECIMAL}(?:[ \t]++{DECIMAL}){{{n_first - 1}}}+{_ROW}")
 
 
 def _accept(
-    rows: Sequence[str], labelled: bool, largest: int
-) -> tuple[SparseBlock, NDArray[np.bool_]]:
+    rows: Sequence[str], n_first: int, largest: int
+) -> tuple[FloatArray, SparseBlock, NDArray[np.bool_]]:
     """The rows that are right, and which these are; meaningful as a block when all are."""
-    pattern = _LABELLED if labelled else _UNLABELLED
+    pattern = _pattern(n_first)
     good = np.array([pattern.fullmatch(row) is not None for row in rows], dtype=bool)
     kept = [row for row, fine in zip(rows, good) if fine]
     counts = np.array([row.count(":") for row in kept], dtype=np.int64)
     # NumPy converts each number by Python's own correctly rounded, locale-free routine.
     numbers = np.fromstring(" ".join(kept).replace(":", " "), dtype=np.float64, sep=" ")
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    labels = None
-    if labelled:
-        where = 2 * indptr[:-1] + np.arange(len(kept))
-        labels = numbers[where]
-        numbers = np.delete(numbers, where)
+    starts = 2 * indptr[:-1] + n_first * np.arange(len(kept))
+    where = starts[:, None] + np.arange(n_first)
+    first, numbers = numbers[where], np.delete(numbers, where.ravel())
     indices, values = numbers[0::2], numbers[1::2]
-    good[good] = _rows_in_range(labels, indptr, indices, values, largest)
+    good[good] = _rows_in_range(first, indptr, indices, values, largest)
     with np.errstate(invalid="ignore"):  # indices out of range never leave this module
         zero_based = indices.astype(np.int32) - np.int32(1)
-    return SparseBlock(labels, indptr, zero_based, values.copy()), good
+    return first, SparseBlock(None, indptr, zero_based, values.copy()), good
 
 
 def _rows_in_range(
-    labels: NDArray[np.float64] | None,
+    first: FloatArray,
     indptr: NDArray[np.int64],
     indices: NDArray[np.float64],
     values: NDArray[np.float64],
     largest: int,
 ) -> NDArray[np.bool_]:
     """Which rows have finite numbers, and indices within range that rise."""
-    n = len(indptr) - 1
     bad = ~np.isfinite(values) | (indices < 1) | (indices > largest)
     with np.errstate(invalid="ignore"):  # inf - inf, for indices of 400 digits
         stuck = np.diff(indices) <= 0
     starts = indptr[1:-1]
     stuck[starts[(starts > 0) & (starts < len(indices))] - 1] = False  # from one row to the next
     bad[1:] |= stuck
-    good = np.ones(n, dtype=bool) if labels is None else np.isfinite(labels)
-    good[np.repeat(np.arange(n), np.diff(indptr))[bad]] = False
+    good = np.asarray(np.isfinite(first).all(axis=1))
+    good[np.repeat(np.arange(len(good)), np.diff(indptr))[bad]] = False
     return good
 
 
 def _problems(row: str, labelled: bool, largest: int) -> Iterator[tuple[str, str]]:
-    tokens = _TOKEN.findall(row)
+    tokens = tokens_of(row)
     if labelled:
         problem = _label_problem(tokens[0])
         if problem is not None:
             yield tokens[0], problem
         if ":" not in tokens[0]:
             del tokens[0]
+    yield from pair_problems(tokens, largest)
+
+
+def tokens_of(row: str) -> list[str]:
+    """What stands between blanks and tabs."""
+    return _TOKEN.findall(row)
+
+
+def pair_problems(tokens: Iterable[str], largest: int) -> Iterator[tuple[str, str]]:
+    """Token and problem of each that is no pair, or not in its place."""
     previous = 0
     for token in tokens:
         index_text, colon, value_text = token.partition(":")
@@ -313,15 +374,6 @@ class FastBlock:
     n_lines: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    labels: FloatArray
-    counts: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    values: FloatArray
-    n_lines: int
-
-
 def read_block(
     block: bytes, labelled: bool | None = None, n_features: int | None = None
 ) -> FastBlock | None:
@@ -351,7 +403,7 @@ def read_block(
     if not block.endswith(b"\n"):
         block += b"\n"
     ends = _piece_ends(block)
-    pieces: list[_Piece | None] = [None] * (len(ends) - 1)
+    pieces: list[tuple[SparseBlock, int] | None] = [None] * (len(ends) - 1)
     text = np.frombuffer(block, dtype=np.uint8)
     largest = MAX_INDEX if n_features is None else min(n_features, MAX_INDEX)
 
@@ -364,7 +416,8 @@ def read_block(
     good = [piece for piece in pieces if piece is not None]
     if len(good) < len(pieces):
         return None
-    return FastBlock(_joined(good, labelled), labelled, sum(piece.n_lines for piece in good))
+    rows = joined([block for block, _ in good])
+    return FastBlock(rows, labelled, sum(n_lines for _, n_lines in good))
 
 
 def _first_has_label(block: bytes) -> bool:
@@ -407,7 +460,10 @@ class _Room(threading.local):
 _room = _Room()
 
 
-def _read_piece(text: NDArray[np.uint8], labelled: bool, largest: int) -> _Piece | None:
+def _read_piece(
+    text: NDArray[np.uint8], labelled: bool, largest: int
+) -> tuple[SparseBlock, int] | None:
+    """The rows of whole lines, and how many lines these are; None if one is not right."""
     from kernelite.data.tables.libsvm_kernel import read_lines
 
     # Pieces of very long lines are not kept room for.
@@ -425,20 +481,10 @@ def _read_piece(text: NDArray[np.uint8], labelled: bool, largest: int) -> _Piece
             labels[-1 - entry] = number
         else:
             values[entry] = number
-    return _Piece(
-        labels[: n_rows if labelled else 0].copy(),
-        np.diff(indptr[: n_rows + 1]),
+    rows = SparseBlock(
+        labels[:n_rows].copy() if labelled else None,
+        indptr[: n_rows + 1].copy(),
         indices[:n_entries].copy(),
         values[:n_entries].copy(),
-        n_lines,
     )
-
-
-def _joined(pieces: list[_Piece], labelled: bool) -> SparseBlock:
-    counts = np.concatenate([[0], *(piece.counts for piece in pieces)])
-    return SparseBlock(
-        np.concatenate([piece.labels for piece in pieces]) if labelled else None,
-        np.cumsum(counts, dtype=np.int64),
-        np.concatenate([piece.indices for piece in pieces]),
-        np.concatenate([piece.values for piece in pieces]),
-    )
+    return rows, n_lines

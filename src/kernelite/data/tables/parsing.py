@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from kernelite.support.errors import FileFormatError, InputError
@@ -23,6 +23,7 @@ __all__ = [
     "Line",
     "Report",
     "check_delimiter",
+    "chunked",
     "parse_float",
     "parse_int",
     "quote",
@@ -205,6 +206,28 @@ def _why_not_decimal(token: str) -> str:
 
 Line: TypeAlias = tuple[int, str]
 """A line of a file: its number, from 1, and its text."""
+
+
+def chunked(
+    lines: Iterable[Line], most_characters: int, most_rows: int | None = None
+) -> Iterator[list[Line]]:
+    """Lines to be parsed at once: a chunk ends when it is long enough.
+
+    Examples
+    --------
+    >>> [len(chunk) for chunk in chunked([(1, "ab"), (2, "cd"), (3, "e")], most_characters=4)]
+    [2, 1]
+    """
+    chunk: list[Line] = []
+    size = 0
+    for line in lines:
+        chunk.append(line)
+        size += len(line[1])
+        if len(chunk) == most_rows or size >= most_characters:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 @dataclass(frozen=True, slots=True)
