@@ -7,11 +7,12 @@ In: a file and a model. Out: blocks of rows as the model takes them, with what i
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,36 +107,33 @@ class Block:
         return naming_defects(self.path, self.part, self.numbers)
 
 
-class Stream(Protocol):
-    """An open input."""
+class Stream(ABC):
+    """An open input.
 
-    @property
-    def n_rows(self) -> int | None:
-        """How many rows there are, where that is known before reading."""
-        ...
+    Parameters
+    ----------
+    n_rows : int or None
+        How many rows there are, where that is known before reading.
+    schema : pyarrow.Schema or None
+        The columns of `Block.columns`; None for rows that are no columns.
+    features : tuple of str or None
+        The columns that the model takes.
+    kept : tuple of str
+        The columns that are written again.
+    """
 
-    @property
-    def schema(self) -> Any:
-        """The columns of `Block.columns`; None for rows that are no columns."""
-        ...
+    n_rows: int | None = None
+    schema: Any = None
+    features: tuple[str, ...] | None = None
+    kept: tuple[str, ...] = ()
 
-    @property
-    def features(self) -> tuple[str, ...] | None:
-        """The columns that the model takes."""
-        ...
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """The columns that are written again."""
-        ...
-
+    @abstractmethod
     def blocks(self) -> Iterator[Block]:
         """All rows, in order, once."""
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Close the file."""
-        ...
 
 
 def open_stream(model: Any, source: SourceFile, wanted: Wanted) -> Stream:
@@ -226,7 +224,7 @@ def _check_finite(rows: Any) -> None:
         raise InputError("the rows hold NaN or infinity.")
 
 
-class _Columns:
+class _Columns(Stream):
     """A columnar file."""
 
     def __init__(self, model: Any, source: SourceFile, wanted: Wanted) -> None:
@@ -242,8 +240,8 @@ class _Columns:
             raise
         self._expected = replace(expected_of(model), typed=self._file.typed)
         self.n_rows = self._file.n_rows
-        self.schema: Any = self._file.schema_of(self._chosen.read, self._chosen.kinds)
-        self.features: tuple[str, ...] | None = self._chosen.features
+        self.schema = self._file.schema_of(self._chosen.read, self._chosen.kinds)
+        self.features = self._chosen.features
         self.kept = self._chosen.kept
 
     def blocks(self) -> Iterator[Block]:
@@ -295,7 +293,7 @@ def _texts(column: Any) -> NDArray[np.object_]:
     return np.array(values, dtype=object)[codes]
 
 
-class _Data:
+class _Data(Stream):
     """LIBSVM text, plain delimited text, .npy and .npz: rows of numbers."""
 
     def __init__(self, model: Any, source: SourceFile, wanted: Wanted) -> None:
@@ -317,10 +315,6 @@ class _Data:
             if not model.origin.width_is_open and source.format in ("content", "libsvm"):
                 options["n_features"] = model.n_features_in_  # rows beyond it are bad ones
         self._parts: Any = iter_data(source.path, dense_width=model.n_features_in_, **options)
-        self.n_rows: int | None = None
-        self.schema: Any = None
-        self.features: tuple[str, ...] | None = None
-        self.kept: tuple[str, ...] = ()
 
     def blocks(self) -> Iterator[Block]:
         for part in self._parts:

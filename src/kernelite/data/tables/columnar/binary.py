@@ -20,7 +20,7 @@ from kernelite.data.tables.columnar.library import (
     spelled_out,
     value_lengths,
 )
-from kernelite.data.tables.columnar.reading import NO_KINDS, Kinds, batch_rows
+from kernelite.data.tables.columnar.reading import NO_KINDS, ColumnarFile, Kinds, batch_rows
 from kernelite.data.tables.parsing import quote
 from kernelite.support.compression import Expansion
 from kernelite.support.errors import FileFormatError
@@ -37,19 +37,18 @@ TEXT_BYTES = 64 << 20  # of a batch's text, were all of it the longest there is
 DELTA_ROWS = 1 << 10  # of a batch whose texts are written as what they share with the one before
 
 
-class ParquetSource:
-    """An open Parquet file, or some row groups of it; see `reading.ColumnarFile`."""
+class ParquetSource(ColumnarFile):
+    """An open Parquet file, or some row groups of it."""
 
     def __init__(self, path: str | os.PathLike[str], groups: tuple[int, int] | None = None) -> None:
         self.path = os.fspath(path)
-        self.typed = True
         self._raw: Any = None
         try:
             with naming_file(self.path):
                 self._raw = arrow().OSFile(self.path)
                 file = arrow("parquet").ParquetFile(self._raw)
                 self._metadata = file.metadata
-                self.schema: Any = checked_schema(file.schema_arrow)
+                self.schema = checked_schema(file.schema_arrow)
                 leaves = map(file.schema.column, range(len(file.schema)))
                 # Path of each leaf, a column or a part of a nested one; whether it holds text.
                 self._leaves = [(leaf.path, leaf.physical_type == "BYTE_ARRAY") for leaf in leaves]
@@ -62,11 +61,7 @@ class ParquetSource:
             self.close()
             raise
         self.groups = range(*(groups or (0, len(self.rows))))
-        self.n_rows: int | None = sum(self.rows[group] for group in self.groups)
-
-    def schema_of(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Any:
-        """The file's own types."""
-        return arrow().schema([self.schema.field(name) for name in columns])
+        self.n_rows = sum(self.rows[group] for group in self.groups)
 
     def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[TablePart]:
         """The rows of one row group after the other."""
@@ -214,12 +209,11 @@ DICTIONARY, BATCH = 2, 3  # kinds of messages; all others have no buffers
 MOST_METADATA_BYTES = 1 << 28  # bytes of metadata
 
 
-class ArrowSource:
-    """An open Arrow file; see `kernelite.data.tables.columnar.reading.ColumnarFile`."""
+class ArrowSource(ColumnarFile):
+    """An open Arrow file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self.typed = True
         arrow()
         self._raw = open_binary(self.path)
         start = self._raw.peek(8)[:8]
@@ -229,18 +223,13 @@ class ArrowSource:
             raise FileFormatError(
                 self.path, "this is Feather of version 1, write it again as version 2 (Arrow)"
             )
-        self.n_rows: int | None = None
         try:
             with naming_file(self.path):
-                self.schema: Any = checked_schema(self._open(None).schema)
+                self.schema = checked_schema(self._open(None).schema)
                 check_sizes(self.path, self._raw, streamed=self._streamed)
         except BaseException:
             self._raw.close()
             raise
-
-    def schema_of(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Any:
-        """The file's own types."""
-        return arrow().schema([self.schema.field(name) for name in columns])
 
     def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[TablePart]:
         """The rows of one record batch after the other."""

@@ -6,11 +6,12 @@ Parquet, Arrow (IPC files and streams; Feather is the same) and CSV (also TSV, a
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from kernelite.data.tables.columnar.library import TablePart
+from kernelite.data.tables.columnar.library import TablePart, arrow
 from kernelite.data.tables.parsing import check_delimiter, quote
 from kernelite.support.compression import ENDINGS
 from kernelite.support.errors import FileFormatError, InputError
@@ -241,28 +242,30 @@ class TextOptions:
         check_delimiter(self.delimiter)
 
 
-class ColumnarFile(Protocol):
-    """An open file."""
+class ColumnarFile(ABC):
+    """An open file.
 
-    @property
-    def schema(self) -> Any:
-        """The columns there are, a pyarrow.Schema; of CSV as the first rows show them."""
-        ...
+    Parameters
+    ----------
+    path : str
+    schema : pyarrow.Schema
+        The columns there are; of CSV as the first rows show them.
+    typed : bool
+        Whether the format has types, so that text cannot turn out to be numbers.
+    n_rows : int or None
+        How many rows there are, where that is known before reading.
+    """
 
-    @property
-    def typed(self) -> bool:
-        """Whether the format has types, so that text cannot turn out to be numbers."""
-        ...
-
-    @property
-    def n_rows(self) -> int | None:
-        """How many rows there are, where that is known before reading."""
-        ...
+    path: str
+    schema: Any
+    typed = True
+    n_rows: int | None = None
 
     def schema_of(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Any:
-        """Names and types of what `parts` gives for the same arguments."""
-        ...
+        """Names and types of what `parts` gives for the same arguments; by default the file's."""
+        return arrow().schema([self.schema.field(name) for name in columns])
 
+    @abstractmethod
     def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[TablePart]:
         """The rows, in order; once only.
 
@@ -275,11 +278,10 @@ class ColumnarFile(Protocol):
             whatever it looks like, that have the type that the first rows show. Others are text
             with `TextOptions.verbatim`, else as shown.
         """
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Close the file."""
-        ...
 
 
 def open_file(source: SourceFile, text: TextOptions | None = None) -> ColumnarFile:

@@ -25,7 +25,13 @@ from kernelite.data.tables.columnar.library import (
     checked_schema,
     naming_file,
 )
-from kernelite.data.tables.columnar.reading import NO_KINDS, Kinds, TextOptions, batch_rows
+from kernelite.data.tables.columnar.reading import (
+    NO_KINDS,
+    ColumnarFile,
+    Kinds,
+    TextOptions,
+    batch_rows,
+)
 from kernelite.data.tables.delimited import TextLayout, data_lines, find_layout
 from kernelite.data.tables.lines import Lines
 from kernelite.data.tables.parsing import DECIMAL, quote
@@ -41,14 +47,14 @@ _TRUTH = r"^(?i:true|false)$"
 TEXT_BYTES_PER_BATCH = 2 << 20  # pyarrow reads some 30 batches ahead
 
 
-class TextSource:
-    """An open CSV file; see `kernelite.data.tables.columnar.reading.ColumnarFile`."""
+class TextSource(ColumnarFile):
+    """An open CSV file."""
+
+    typed = False
 
     def __init__(self, path: str | os.PathLike[str], options: TextOptions) -> None:
         self.path = os.fspath(path)
         self._options = options
-        self.typed = False
-        self.n_rows: int | None = None
         arrow("csv")
         self._contents = [_Content(self.path)]
         self._read = False
@@ -61,7 +67,7 @@ class TextSource:
                 naming_file(self.path),
                 self._reader(io.BytesIO(whole), None, {}, skip=_silently) as reader,
             ):
-                self.schema: Any = checked_schema(reader.schema)
+                self.schema = checked_schema(reader.schema)
         except BaseException:
             self.close()
             raise
