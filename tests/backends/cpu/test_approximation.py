@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
+import kernelite as kl
 from kernelite.backends.cpu.approximation import FirstForms, PairedEngine, form_stages, forms_alone
 from kernelite.backends.cpu.dense_rows import MappedRows
 from kernelite.backends.cpu.exact import DoublePrecision, ExactEngine
@@ -214,3 +216,31 @@ def test_nothing_is_known_of_rows_whose_polynomial_overflows() -> None:
             bounds = stage.bound(np.array([[1.0, 2.0], [1e200, 1e200], [-1e160, 1e300]]), None)
         assert np.isfinite(bounds[0])
         assert np.isinf(bounds[1:]).all()
+
+
+@pytest.mark.parametrize("m", [1, 8, 600])
+def test_few_values_pass_a_form_over_that_settles_none_of_the_centers(
+    m: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Centers show it, once: not each batch anew, nor what batches came before."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4))
+    svc = SVC(gamma=0.02).fit(X[:1500], X[:1500, 0] + X[:1500, 1] ** 2 > 0.5)
+    fast = kl.compile(svc, X[:1500], plan="quadratic form about the mean of X")
+    rows, forms = X[1500 : 1500 + m], fast._runner.forms
+    assert forms is not None
+    before = fast.decision_function(rows)
+    runs: list[int] = []
+    own = type(forms.engine.first).run
+
+    def seen(self: object, given: np.ndarray) -> Bounded:
+        runs.append(len(given))
+        return own(self, given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(forms.engine.first), "run", seen)
+    fast.decision_function(np.resize(X, (1 << 14, 4)))
+    assert runs, "many rows show it themselves"
+    runs.clear()
+    assert (fast.decision_function(rows) == before).all()
+    assert not runs
+    assert forms._helps(rows, Within(np.full(1, 1e9)))  # which any row meets

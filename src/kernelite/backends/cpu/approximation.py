@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kernelite.backends.cpu.dense_rows import as_dense
 from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.cpu.kernels.compiling import jit_available
-from kernelite.backends.cpu.one_pass import FormPass, SignLabels
+from kernelite.backends.cpu.one_pass import ALWAYS_PROBED, FormPass, SignLabels
 from kernelite.data.rows.inputs import FloatArray, dense_block, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import FIRST, FULL, OPEN, THIRD, Bounded
@@ -190,6 +190,7 @@ def _third_engine(approximation: Approximation) -> JitThird | None:
 
 PROBED = 128  # rows that show whether the first form leaves nearly all rows open
 SETTLED = 0.2  # the share of settled rows from which a form is run for values at all
+MOST_CRITERIA = 16  # for which it is kept whether that is so
 MOSTLY = 0.6  # the share of open rows from which both forms in one pass are cheaper
 FormStages: TypeAlias = "tuple[FirstForms] | tuple[FirstForms, SecondForms]"
 
@@ -213,9 +214,17 @@ def runs_at_once(full: SeriesForm | None, share: float) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class FirstForms:
-    """The first form, with its certificate."""
+    """The first form, with its certificate.
+
+    Parameters
+    ----------
+    engine : ApproximationEngine
+    shown : ndarray of shape (few, d), optional
+        Rows like those to come, where the exact model could answer instead.
+    """
 
     engine: ApproximationEngine
+    shown: FloatArray | None = None
     name = FIRST
     accepts_all = False
 
@@ -245,19 +254,41 @@ class FirstForms:
         values = criterion is not None and criterion.sufficient_bounds is not None
         if values and self.engine.third is not None:  # both forms at once may be better
             return None
-        return FormPass.of(self.engine.first, input_map, criterion, labels)
+        found = FormPass.of(self.engine.first, input_map, criterion, labels)
+        if found is not None and criterion is not None and found.probed:
+            found.in_vain = not self._helps_few(criterion)
+        return found
 
     def _helps(self, rows: Block, criterion: Criterion) -> bool:
         """Whether values of a classifier, which need more digits than labels, are settled at all.
 
-        As some of the rows show; where few are, the exact model is asked at once.
+        As some of the rows show, if they are many, else as the rows do that are like them; where
+        few are settled, the exact model is asked at once.
         """
-        if rows.shape[0] < 4 * PROBED:
-            return True
+        if rows.shape[0] < ALWAYS_PROBED:
+            return self._helps_few(criterion)
         few = rows[np.arange(0, rows.shape[0], rows.shape[0] // PROBED)]
         if is_sparse(few) and not self.takes_sparse(few):
             few = as_dense(few)
-        return float(holds(criterion, self.engine.first.run(few)).mean()) >= SETTLED
+        return self._settles(few, criterion)
+
+    def _helps_few(self, criterion: Criterion) -> bool:
+        """The same for few rows: one answer for each criterion."""
+        if self.shown is None:
+            return True
+        found = self._helped.get(criterion)
+        if found is None:
+            if len(self._helped) >= MOST_CRITERIA:  # some are made anew for each call
+                self._helped.clear()
+            found = self._helped[criterion] = self._settles(self.shown, criterion)
+        return found
+
+    def _settles(self, rows: Block, criterion: Criterion) -> bool:
+        return float(holds(criterion, self.engine.first.run(rows)).mean()) >= SETTLED
+
+    @cached_property
+    def _helped(self) -> dict[Criterion, bool]:
+        return {}
 
     def valid(self, found: Bounded) -> NDArray[np.bool_] | None:
         """Rows inside the paper's validity bound, shape (m,); None where no form was run."""

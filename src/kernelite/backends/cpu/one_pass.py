@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kernelite.backends.cpu.kernels.behind import Link
 
 __all__ = [
+    "ALWAYS_PROBED",
     "Finish",
     "FormPass",
     "OnePass",
@@ -167,7 +168,7 @@ class OnePass:
 
     least_settled = 0.0  # the share of rows from which the stage is worth its time
     then: SumsPass | None = None  # what may settle rows that stay open
-    in_vain = False  # whether it settled too few of the rows that were tried last
+    in_vain = False  # whether it settles too few rows, unless many show that it settles more
 
     def __init__(
         self,
@@ -241,8 +242,7 @@ class OnePass:
         if not self.probed or len(rows) < PROBED_FROM:
             return True
         few = rows[np.arange(0, len(rows), len(rows) // self.probed)]
-        self.in_vain = not self.settles(self.run(few))
-        return not self.in_vain
+        return self.settles(self.run(few))
 
     def settles(self, found: Passed) -> bool:
         """Whether enough rows are settled."""
@@ -283,6 +283,12 @@ class FormPass(OnePass):
         if joined and self.then is not None:
             held = int(1.0 / (1.0 / held + self.share_open / self.then.held_rows))
         share_rows(self.kernel, len(rows), PASS_TILE_ROWS, *given, held=held)
+
+    def helps(self, rows: FloatArray) -> bool:
+        """As `OnePass.helps`."""
+        if self.probed and len(rows) < ALWAYS_PROBED:
+            return not self.in_vain
+        return super().helps(rows)
 
     def _behind(self, joined: bool) -> tuple[Any, Any]:
         return NO_SUMS if self.then is None or not joined else self.then.behind

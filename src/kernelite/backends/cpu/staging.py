@@ -6,6 +6,7 @@ In: forms, an expansion, an exact engine, or machines whose scores are added up.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,9 +60,11 @@ def stage_engine(
     tail: PolynomialTail | None = None,
 ) -> Runner:
     """Stages that the exact engine follows."""
-    stages: list[Stage] = [*forms] if near is None else [*forms, near]
+    formed = replace(forms[0], shown=engine.shown) if forms else None
+    stages: list[Stage] = [] if formed is None else [formed, *forms[1:]]
+    if near is not None:
+        stages.append(near)
     k = engine.expansion.n_outputs
-    formed = forms[0] if forms else None
     first: FirstForms | FewerDigits | None = formed
     if k == 1:
         values = not stages and tail is None
