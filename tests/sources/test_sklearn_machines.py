@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC, OneClassSVM
 
+import kernelite as kl
 from kernelite.machine.heads import ClassifierHead, OutlierHead
 from kernelite.sources import read
 from kernelite.support.errors import UnsupportedModelError
@@ -114,6 +118,33 @@ def test_a_subclass_is_read_as_what_it_extends():
 
     X, y = SVMS["svc iris ovr"].data()
     assert read(Mine().fit(X, y)).type_name == "SVC"
+
+
+def test_a_subclass_that_answers_in_its_own_way_is_refused():
+    class Shifted(SVC):
+        def _decision_function(self, X):
+            return super()._decision_function(X) + 1.0
+
+    class Told:
+        def predict(self, X):
+            return 1 - super().predict(X)
+
+    class Turned(Told, SVC):
+        def fit(self, X, y):
+            return super().fit(X, y)
+
+    X, y = np.arange(8.0)[:, None], np.arange(8) % 2
+    turned, instance = Turned().fit(X, y), SVC().fit(X, y)
+    with pytest.raises(UnsupportedModelError, match=r"Turned has a `predict` of its own"):
+        kl.compile(turned, X)
+    with pytest.raises(UnsupportedModelError, match=r"Shifted has a `_decision_function` of its"):
+        kl.compile(make_pipeline(StandardScaler(), Shifted()).fit(X, y), X)
+    twin = copy.copy(turned)
+    twin.__class__ = SVC
+    assert (kl.compile(twin, X).predict(X) == twin.predict(X)).all()
+    instance.predict = lambda X: np.zeros(len(X))
+    with pytest.raises(UnsupportedModelError, match=r"SVC has a `predict` among its attributes"):
+        kl.compile(instance, X)
 
 
 X3, Y3 = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]

@@ -89,6 +89,17 @@ REFUSED: dict[str, str] = {
 }
 """Top-level package and class name -> why."""
 
+ANSWERING = (
+    *("predict", "decision_function", "predict_proba", "predict_log_proba", "score_samples"),
+    *("transform", "sample_y", "evaluate", "pdf", "logpdf", "__call__"),
+)
+"""Methods whose answers a compiled model gives."""
+
+KNOWN_PACKAGES = frozenset(name.partition(".")[0] for name in READERS) | {
+    *("sklearnex", "daal4py", "onedal", "imblearn"),
+}
+"""Packages whose subclasses answer as what they extend."""
+
 
 def read(model: Any, /) -> Machine:
     """Read a fitted model of any known kind.
@@ -97,8 +108,8 @@ def read(model: Any, /) -> Machine:
     ----------
     model : path, estimator, KernelExpansion, (KernelExpansion, Head) or Machine
         The path of a LIBSVM model file; a fitted scikit-learn SVC, NuSVC, SVR, NuSVR or
-        OneClassSVM (or an instance of a subclass); or arrays as a `KernelExpansion`, whose scores
-        are taken as values unless a head comes with it.
+        OneClassSVM (or an instance of a subclass that answers as they do); or arrays as a
+        `KernelExpansion`, whose scores are taken as values unless a head comes with it.
 
     Returns
     -------
@@ -138,10 +149,43 @@ def read(model: Any, /) -> Machine:
         if name in READERS:
             if name.startswith("sklearn."):
                 require_scikit_learn(f"compiling a {ancestor.__name__} needs")
+            _refuse_own_answers(model, ancestor)
             module, _, function = READERS[name].partition(":")
             machine: Machine = getattr(import_module(module), function)(model, ancestor.__name__)
             return machine
     raise UnsupportedModelError(f"{_found(model)} is not a model that can be read; {_accepted()}.")
+
+
+def _refuse_own_answers(model: Any, ancestor: type) -> None:
+    """Refuse what answers in a way of its own, which no reader knows.
+
+    Of a subclass, private methods count where `ancestor` has them too, such as `_compute_kernel` of
+    an SVC; those of fitting do not.
+    """
+    name = ancestor.__name__
+    if set_here := [method for method in ANSWERING if method in getattr(model, "__dict__", {})]:
+        raise UnsupportedModelError(
+            f"this {name} has a `{set_here[0]}` among its attributes, which is not known; delete "
+            "that, and it answers by its class."
+        )
+    above = type(model).__mro__[: type(model).__mro__.index(ancestor)]
+    foreign = [kind for kind in above if kind.__module__.partition(".")[0] not in KNOWN_PACKAGES]
+    replaced = {method for base in ancestor.__mro__ for method in vars(base)}
+    for method in (method for kind in foreign for method in vars(kind)):
+        if method in replaced and _answers(method):
+            raise UnsupportedModelError(
+                f"this {type(model).__name__} has a `{method}` of its own, which is not known; if "
+                f"it answers as {name} does, compile a copy that is one: `twin = "
+                f"copy.copy(model); twin.__class__ = {name}`."
+            )
+
+
+def _answers(method: str) -> bool:
+    """Whether answers may depend on a method, by its name."""
+    if method in ANSWERING or method == "_validate_for_predict":
+        return True
+    aside = ("_repr", "_more_tags", "_get_tags", "_check_", "_validate", "_parameter", "_abc")
+    return method[0] == "_" != method[1] and "fit" not in method and not method.startswith(aside)
 
 
 def _from_arrays(expansion: KernelExpansion, head: Head) -> Machine:
