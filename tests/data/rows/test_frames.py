@@ -216,3 +216,13 @@ def test_dates_are_no_numbers(library: str, kind: str, unit: str) -> None:
         check_rows(frame)
     with pytest.raises(InputTypeError, match="`X` must hold numbers or texts, got dtype"):
         read_columns(frame, [0, 1], 2, ["a", "b"])
+
+
+@pytest.mark.parametrize("chosen", [["a", "b"], [0, 1]])
+def test_a_frame_without_names_is_not_taken_by_place_where_names_choose(chosen: list[Any]) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
+    columns = make_column_transformer((StandardScaler(), chosen))
+    fast = kl.compile(make_pipeline(columns, SVC()).fit(frame, frame["a"] > 0), frame)
+    with pytest.raises(InputError, match="`X` has no column names that are strings, but this"):
+        fast.predict(frame.set_axis([0, 1, 2], axis=1))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from kernelite.data.rows.frames import check_names, is_frame
+from kernelite.data.rows.frames import check_names, column_names, is_frame
 from kernelite.data.rows.inputs import Rows, check_rows, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.preparation.columns import Columns, Selection, chain_width
@@ -151,7 +151,13 @@ class Preparation:
         if isinstance(first, Columns):
             if not first.by_name:
                 check_names(X, feature_names)
-            elif first.by_name == "only" and not is_frame(X):
+            elif is_frame(X):
+                if feature_names is not None and column_names(X) is None:
+                    raise InputError(
+                        "`X` has no column names that are strings, but this model was fitted on "
+                        "columns by their names; `X.set_axis([...], axis=1)` gives them."
+                    )
+            elif first.by_name == "only":
                 raise InputError(
                     f"`X` must be a data frame, got a {type(X).__name__}: this model was fitted on "
                     "columns by their names; `pandas.DataFrame(X, columns=...)` gives them."
