@@ -17,6 +17,7 @@ from kernelite.support.errors import InputError
 __all__ = [
     "classes_of_centers",
     "columns_of_class",
+    "columns_of_classes",
     "n_classes",
     "own_columns",
     "sides_of_pairs",
@@ -49,6 +50,11 @@ def columns_of_class(K: int, c: int) -> NDArray[np.intp]:
     others = np.array([j for j in range(K) if j != c], dtype=np.intp)
     i, j = np.minimum(others, c), np.maximum(others, c)
     return i * (2 * K - i - 1) // 2 + j - i - 1
+
+
+def columns_of_classes(K: int) -> NDArray[np.intp]:
+    """Those of all classes, shape (K, K - 1)."""
+    return np.stack([columns_of_class(K, c) for c in range(K)])
 
 
 def sides_of_pairs(K: int) -> NDArray[np.intp]:
@@ -93,8 +99,8 @@ def own_columns(coefficients: FloatArray) -> tuple[NDArray[np.int32], FloatArray
     owner = classes_of_centers(coefficients)
     if owner is None:
         return None
-    columns = np.stack([columns_of_class(K, c) for c in range(K)])
-    return owner.astype(np.int32), np.take_along_axis(coefficients, columns[owner], axis=1)
+    own = np.take_along_axis(coefficients, columns_of_classes(K)[owner], axis=1)
+    return owner.astype(np.int32), own
 
 
 def spread_out(owner: NDArray[np.int32], own: FloatArray) -> FloatArray:
@@ -113,7 +119,6 @@ def spread_out(owner: NDArray[np.int32], own: FloatArray) -> FloatArray:
     n, K = len(own), own.shape[1] + 1
     if n and not (owner.min() >= 0 and owner.max() < K):
         raise InputError(f"`coefficients` name a class that is not among {K}.")
-    columns = np.stack([columns_of_class(K, c) for c in range(K)])
     whole = np.zeros((n, K * (K - 1) // 2))
-    np.put_along_axis(whole, columns[owner], own, axis=1)
+    np.put_along_axis(whole, columns_of_classes(K)[owner], own, axis=1)
     return whole

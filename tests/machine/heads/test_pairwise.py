@@ -276,3 +276,11 @@ def test_margins_are_the_smallest_leads_of_winners(K: int) -> None:
             if winner in (first, second)
         ]
         assert margin == min(leads)
+
+
+def test_a_tie_that_an_open_pair_may_bring_goes_to_the_first_class() -> None:
+    """Class 0 has two votes for sure; 2 or 3 may get as many, by the pair that is open."""
+    scores = np.array([[1.0, 1.0, -1.0, -1.0, 1.0, 0.1]])
+    assert winner_decided(scores, np.full((1, 6), 0.5), 4).all()
+    turned = -scores[:, [5, 4, 2, 3, 1, 0]]  # the classes the other way round: it is the last one
+    assert not winner_decided(turned, np.full((1, 6), 0.5), 4).any()

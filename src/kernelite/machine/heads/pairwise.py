@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.intervals import take_winner
 from kernelite.machine.ops import ops
+from kernelite.machine.pairs import columns_of_classes
 
 __all__ = [
     "count_votes",
@@ -67,17 +68,6 @@ def _members(n_classes: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 
 
 @cache
-def _own_pairs(n_classes: int) -> tuple[NDArray[np.int64], FloatArray]:
-    """The pairs of each class, and by which sign of a score it wins: each of shape (K, K - 1)."""
-    classes = np.array(list(pairs(n_classes)))
-    places = np.array([np.flatnonzero((classes == c).any(axis=1)) for c in range(n_classes)])
-    signs = np.where(classes[places, 0] == np.arange(n_classes)[:, None], 1.0, -1.0)
-    for table in (places, signs):
-        table.flags.writeable = False
-    return places, signs
-
-
-@cache
 def _sides(n_classes: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """How pairs' scores and bounds add up to those of classes: (pairs, K) each.
 
@@ -90,14 +80,9 @@ def _sides(n_classes: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 @cache
 def _terms(n_classes: int) -> tuple[NDArray[np.intp], FloatArray]:
     """The pairs of each class in order, and the signs by which they favour it: each (K - 1, K)."""
-    columns = np.zeros((n_classes, n_classes), dtype=np.intp)
-    for pair, (i, j) in enumerate(pairs(n_classes)):
-        columns[i, j] = columns[j, i] = pair
-    others = ~np.eye(n_classes, dtype=np.bool_)
-    signs = np.where(np.tri(n_classes, k=-1, dtype=np.bool_), -1.0, 1.0)
-    return tuple(  # type: ignore[return-value]
-        np.ascontiguousarray(each[others].reshape(n_classes, -1).T) for each in (columns, signs)
-    )
+    columns = np.ascontiguousarray(columns_of_classes(n_classes).T)
+    later = np.arange(n_classes - 1)[:, None] >= np.arange(n_classes)  # the other class of the pair
+    return columns, np.where(later, 1.0, -1.0)
 
 
 def _few(rows: FloatArray, n_classes: int) -> bool:
@@ -198,8 +183,8 @@ def winner_margin(scores: FloatArray, n_classes: int) -> FloatArray:
     xp = ops(scores)
     winner, _ = take_winner(count_votes(scores > 0, n_classes))
     if isinstance(scores, np.ndarray):  # of ten classes, 9 pairs of 45
-        (places, signs), won = _own_pairs(n_classes), winner[:, 0]
-        leads = np.take_along_axis(scores, places[won], axis=1) * signs[won]
+        (columns, signs), won = _terms(n_classes), winner[:, 0]
+        leads = np.take_along_axis(scores, columns.T[won], axis=1) * signs.T[won]
         return np.asarray(leads.min(axis=1))
     first, second = np.array(list(pairs(n_classes))).T
     lead = xp.where(winner == first[None, :], scores, np.inf)
