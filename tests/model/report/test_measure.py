@@ -9,8 +9,14 @@ import pytest
 
 import kernelite
 from kernelite.machine.heads import ClassifierHead
-from kernelite.model.report.measure import MOST_COMPARED_ROWS, compare, margins_of, measure
-from kernelite.model.report.nearest import MOST, nearest_rows
+from kernelite.model.report.measure import (
+    MOST,
+    MOST_COMPARED_ROWS,
+    compare,
+    margins_of,
+    measure,
+    nearest_rows,
+)
 from kernelite.support.errors import InputError
 from tests.model.export.cases import CASES, FEATURES
 from tests.store.models import HEADS, compiled

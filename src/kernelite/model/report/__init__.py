@@ -1,8 +1,8 @@
 """A page about a compiled model: what it was, what it promises, how it did on some rows.
 
-`measure` computes what is shown and `nearest` the rows with least room; `words` and `figures` tell
-them. Here they are put together: one self-contained HTML page, without scripts or network, light,
-dark and in print. Jinja2 escapes all that comes from users.
+`measure` computes what is shown, `words` and `figures` tell it. Here they are put together: one
+self-contained HTML page, without scripts or network, light, dark and in print. Jinja2 escapes all
+that comes from users.
 """
 
 from __future__ import annotations
@@ -17,8 +17,17 @@ from typing import Any
 from kernelite import __version__
 from kernelite.model import CompiledModel
 from kernelite.model.report import figures, words
-from kernelite.model.report.measure import TIERS, Compared, Measured, compare, margins_of, measure
-from kernelite.model.report.nearest import Held, held_rows, nearest_rows
+from kernelite.model.report.measure import (
+    TIERS,
+    Compared,
+    Held,
+    Measured,
+    compare,
+    held_rows,
+    margins_of,
+    measure,
+    nearest_rows,
+)
 from kernelite.support.errors import optional
 from kernelite.support.files import atomic_write
 
