@@ -74,10 +74,9 @@ class Ways:
         self.criterion = label_criterion(self.head, self.tolerance)
         self.expansion = self.task.expansion
         self.search = Search(
-            *(self.expansion, self.sample, self.criterion, MAX_BYTES, False),
+            *(self.expansion, self.sample, self.criterion, MAX_BYTES, False, self.task.engine),
             labels=self.head.proves_labels,
             forced=True,
-            engine=self.task.engine,
         )
         self.found: dict[str, list[tuple[float, str, Any]]] = {}
         self.said: dict[str, str] = {}

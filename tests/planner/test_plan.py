@@ -13,6 +13,7 @@ import kernelite.planner.planner
 import kernelite.planner.proof_probe
 import kernelite.planner.search
 from kernelite.backends.cpu import forms
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.limits import limit_threads, thread_count
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
@@ -161,7 +162,9 @@ def test_pruning_changes_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_open_in_the_sample_is_not_nothing_open() -> None:
     source, rows = model(gamma=1e-4)
     criterion = label_criterion(source.head, None)
-    search = Search(source.expansion, rows, criterion, 10**9, False)
+    search = Search(
+        source.single, rows, criterion, 10**9, False, ExactEngine.prepare(source.single)
+    )
     search.about(np.zeros(8), "about 0", lambda share: None)
     best = min(search.options, key=lambda option: option.nanoseconds)
     assert best.open_share == 0.0
@@ -176,6 +179,7 @@ def test_an_empty_sample_is_no_obstacle() -> None:
         np.zeros(8),
         np.empty((0, 8)),
         label_criterion(source.head, None),
+        ExactEngine.prepare(source.single),
         max_bytes=10**8,
     )
     assert isinstance(plan, Plan)
@@ -214,7 +218,9 @@ def test_rows_that_single_precision_leaves_open_are_in_the_exact_cost() -> None:
     for gamma in (1e-7, 1.0):
         expansion = KernelExpansion(source.single.centers, signs, 0.0, gamma=gamma)
         criterion = label_criterion(source.head, None)
-        searches.append(Search(expansion, rows, criterion, 10**9, False))
+        searches.append(
+            Search(expansion, rows, criterion, 10**9, False, ExactEngine.prepare(expansion))
+        )
     hard, easy = searches
     assert hard.reached is not None
     assert easy.reached is not None
@@ -410,7 +416,10 @@ def test_a_form_is_cut_as_far_as_it_is_off_itself() -> None:
 
 def test_rows_that_no_sample_shows_cost_less_behind_a_second_tier() -> None:
     source, rows = model(d=30, gamma=0.02, n=800)
-    search = Search(source.expansion, rows, label_criterion(source.head, None), 10**9, False)
+    engine = ExactEngine.prepare(source.single)
+    search = Search(
+        *(source.single, rows, label_criterion(source.head, None), 10**9, False, engine)
+    )
     search.about(rows.mean(axis=0), "about 0", lambda share: None)
     first = search.options[0].approximation
     alone, behind = (unseen_cost(first, source.expansion, 1e-3, left) for left in (1.0, 0.1))

@@ -10,6 +10,7 @@ import kernelite
 import kernelite.planner.proof_probe
 import kernelite.planner.search
 from kernelite.backends.cpu.approximation import forms_alone
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.planner.proof_probe import ProofProbe
 from kernelite.program.bounded import OPEN
 from kernelite.program.criteria import Within
@@ -33,12 +34,14 @@ def test_given_up_only_where_the_certificate_settles_nothing(gamma, tolerance):
     criterion = Within(np.full(2, tolerance))
     point = sample.mean(axis=0)
     form = quadratic_form(expansion, point)
-    left = ProofProbe(expansion, sample, criterion).left(point, 0.0)
+    left = ProofProbe(expansion, sample, criterion, ExactEngine.prepare(expansion)).left(point, 0.0)
     forms = forms_alone(Approximation(form, certify(expansion, point)), fused=False)
     open_share = float((forms.run(sample, criterion).stage == OPEN).mean())
     assert left or open_share > 0.8
     if open_share < 0.4:
-        assert ProofProbe(expansion, sample, criterion).left(point, 0.0)
+        assert ProofProbe(expansion, sample, criterion, ExactEngine.prepare(expansion)).left(
+            point, 0.0
+        )
 
 
 @pytest.mark.parametrize("gamma", [1e-3, 0.03, 1.0])
@@ -47,7 +50,7 @@ def test_shares_left_open_are_those_of_the_form(gamma):
     expansion = random_expansion(rng, n=200, d=3, k=2, gamma=gamma)
     sample, criterion = rng.normal(size=(200, 3)), Within(np.full(2, 0.05))
     certificate = certify(expansion, np.zeros(3))
-    probe = ProofProbe(expansion, sample, criterion)
+    probe = ProofProbe(expansion, sample, criterion, ExactEngine.prepare(expansion))
     second, third = probe.left_open(np.zeros(3), certificate)
     cell = Approximation(quadratic_form(expansion, np.zeros(3)), certificate)
     forms = forms_alone(cell, fused=False)
@@ -73,5 +76,7 @@ def test_cheap_models_and_polynomials_are_always_tried():
     for n, kernel in ((50, "rbf"), (2500, "poly2")):
         expansion = random_expansion(rng, n=n, d=2, gamma=50.0, kernel=kernel)
         sample = rng.normal(size=(40, 2))
-        probe = ProofProbe(expansion, sample, Within(np.array([1e-12])))
+        probe = ProofProbe(
+            expansion, sample, Within(np.array([1e-12])), ExactEngine.prepare(expansion)
+        )
         assert probe.left(np.zeros(2), 0.0)

@@ -23,7 +23,7 @@ from kernelite.backends.cpu.local import LEAF, LocalEngine, Visits
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.rows.inputs import is_sparse
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.planner.plan import Candidate
+from kernelite.planner.plan import Candidate, exact_name
 from kernelite.program.bounded import EXACT, EXACT_QUICK, EXACT_SINGLE, PAIRS
 from kernelite.series.approximation import Approximation
 from kernelite.series.packed import packed_degree, packed_numbers
@@ -36,6 +36,7 @@ __all__ = [
     "Reached",
     "array_bytes",
     "behind_cost",
+    "exact_candidate",
     "exact_cost",
     "exact_work",
     "least_form_cost",
@@ -124,6 +125,24 @@ def exact_cost(
     True
     """
     return nanoseconds(exact_work(expansion, labels=labels, reached=reached))
+
+
+def exact_candidate(
+    expansion: KernelExpansion,
+    verdict: str,
+    *,
+    labels: bool = False,
+    reached: Reached | None = None,
+) -> Candidate:
+    """The exact engine's line in the plan."""
+    cost = exact_cost(expansion, labels=labels, reached=reached) / thread_count()
+    degree = packed_degree(expansion)
+    if degree is None:
+        return Candidate(exact_name(expansion.n_centers), cost, 1.0, expansion.nbytes, verdict)
+    # Exact, and no center is looked at, so that no row falls back.
+    name = "one dot product" if degree == 1 else f"polynomial of degree {degree}, packed"
+    numbers = 8 * expansion.n_outputs * packed_numbers(expansion.n_features, degree)
+    return Candidate(name, cost, 0.0, numbers, verdict)
 
 
 def exact_work(

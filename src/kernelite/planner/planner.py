@@ -27,18 +27,17 @@ from kernelite.backends.cpu.staging import stage_engine
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.planner.costs import Option, Reached, exact_cost, local_cost, tiers_cost
-from kernelite.planner.plan import MEASURED, Candidate, Plan, exact_name
+from kernelite.planner.costs import Option, exact_candidate, local_cost, tiers_cost
+from kernelite.planner.plan import MEASURED, Candidate, Plan
 from kernelite.planner.search import PREFERRED, OnProgress, Search, ranks
 from kernelite.program.cascade import holds
 from kernelite.program.criteria import Criterion, predict_criterion
 from kernelite.series.approximation import Approximation, LocalSums
-from kernelite.series.packed import packed_degree, packed_numbers
 from kernelite.series.series import SeriesForm
 from kernelite.series.spectral import spectrum, truncate
 from kernelite.support.errors import InputError
 
-__all__ = ["Finals", "exact_candidate", "local_candidate", "plan_certified", "truncated_form"]
+__all__ = ["Finals", "local_candidate", "plan_certified", "truncated_form"]
 
 # Finalists timed on rows of the sample, instead of trusting the cost table.
 #
@@ -185,14 +184,7 @@ FAR_GAMMA_RATIO = 3.0  # times gamma_max, up to which most rows are proven
 
 
 def why_exact(
-    search: Search,
-    name: str,
-    point: FloatArray,
-    options: list[Option],
-    exact: float,
-    /,
-    *,
-    values: bool,
+    search: Search, name: str, point: FloatArray, options: list[Option], exact: float
 ) -> tuple[str, str]:
     """The verdict, and the note; no note where the search has said it all.
 
@@ -206,8 +198,6 @@ def why_exact(
         The forms that lost.
     exact : float
         Nanoseconds of the exact engine per row.
-    values : bool
-        Whether the model answers values within a tolerance, not labels.
     """
     count = f"{search.expansion.n_centers:,}"
     best = min((option.open_share for option in options), default=float(search.out_of_reach))
@@ -220,7 +210,8 @@ def why_exact(
     rbf = search.expansion.kernel.damps
     if best > UNPROVEN_SHARE and rbf:
         left = f"the best bound leaves {100 * best:.0f}%" if options else "it would leave too many"
-        other = "a larger `tolerance`" if values else "guarantee='calibrated', which is statistical"
+        statistical = "guarantee='calibrated', which is statistical"
+        other = statistical if search.labels else "a larger `tolerance`"
         gamma = _smaller_gamma(search.expansion, name, point, search.sample)
         return "gamma is too large for a form", (
             f"Gamma is too large for a proof: {left} of the rows open. {gamma}, or {other}, "
@@ -267,13 +258,13 @@ def plan_certified(
     point: FloatArray,
     sample: FloatArray,
     criterion: Criterion,
+    engine: ExactEngine,
     *,
     max_bytes: int,
     mapped: bool = False,
     choose: Measure | None = None,
     values: bool = False,
     wanted: str | None = None,
-    engine: ExactEngine | None = None,
     on_progress: OnProgress = lambda share: None,
 ) -> tuple[Approximation | None, Plan]:
     """Choose among ranks, third orders and the exact engine.
@@ -287,6 +278,8 @@ def plan_certified(
     sample : ndarray of shape (m, d)
     criterion : callable of (scores, bounds)
         Which rows the guarantee accepts.
+    engine : ExactEngine
+        Of the expansion.
     max_bytes : int
     mapped : bool
         Whether rows come through an affine map.
@@ -296,38 +289,54 @@ def plan_certified(
         Whether the model answers values within a tolerance, not labels.
     wanted : str, optional
         A candidate's name, or "form" for the cheapest form: chosen whatever the exact engine costs.
-    engine : ExactEngine, optional
-        Of the expansion, where it is at hand.
     on_progress : callable
         Told the share of the work that is done.
     """
     search = Search(
-        *(expansion, sample, criterion, max_bytes, mapped),
+        *(expansion, sample, criterion, max_bytes, mapped, engine),
         labels=not values,
         forced=wanted is not None,
-        engine=engine,
     )
     search.about(point, f"about the {name}", on_progress)
     options = [option.on_all_threads() for option in search.options]
     options.sort(key=lambda option: option.nanoseconds)
     exact = exact_candidate(expansion, "", labels=not values, reached=search.reached)
-    exact_nanoseconds = exact.nanoseconds
     if wanted is not None:
-        options = _wanted(options, wanted, search.notes)
+        option = _wanted(options, wanted, search.notes)
+        on_progress(1.0)
+        plan = Plan("certified", option.candidate("asked for"), (exact,), exact.nanoseconds)
+        return option.approximation, plan.noting(*search.notes)
     if choose is not None and options:
-        options, exact_nanoseconds, note = choose(options, exact_nanoseconds, sample)
+        options, cost, note = choose(options, exact.nanoseconds, sample)
+        exact = replace(exact, nanoseconds=cost)
         search.notes += [note] if note else []
     on_progress(1.0)
-    if wanted is not None:
-        chosen = options[0].candidate("asked for")
-        plan = Plan("certified", chosen, (exact,), exact.nanoseconds, tuple(search.notes))
-        return options[0].approximation, plan
-    why = partial(why_exact, search, name, point, values=values)
-    return _choose(expansion, options, exact_nanoseconds, search.notes, why)
+    winner = _winner(options, exact.nanoseconds)
+    others = sorted(options, key=lambda option: option.nanoseconds)
+    if winner is not None:
+        others.remove(winner)
+        chosen, last = winner.candidate("cheapest"), "looks at every support vector"
+        rivals = [replace(exact, verdict=last)]
+    else:
+        verdict, note = why_exact(search, name, point, others, exact.nanoseconds)
+        search.notes += [note] if note else []
+        chosen, rivals = replace(exact, verdict=verdict), []
+    lost = [option.candidate(_why_lost(option, winner)) for option in others[:OTHERS_SHOWN]]
+    plan = Plan("certified", chosen, (*lost, *rivals), exact.nanoseconds, tuple(search.notes))
+    return None if winner is None else winner.approximation, plan
 
 
-def _wanted(options: list[Option], name: str, notes: list[str]) -> list[Option]:
-    """The option of that name, or the cheapest one, which comes first, alone."""
+def _winner(options: list[Option], exact: float) -> Option | None:
+    """The cheapest option, if it is clearly cheaper than the exact engine."""
+    least = min([option.nanoseconds for option in options], default=np.inf)
+    if least >= PREFERRED * exact:
+        return None
+    # Timed again, near ones would come in another order; their estimates stay the same.
+    return next(option for option in options if option.nanoseconds <= AS_FAST * least)
+
+
+def _wanted(options: list[Option], name: str, notes: list[str]) -> Option:
+    """The option of that name, or the cheapest one, which comes first."""
     if not options:
         raise InputError(f"`plan` asks for a form, but there is none. {' '.join(notes)}")
     found = options if name == "form" else [o for o in options if o.name == name]
@@ -337,7 +346,7 @@ def _wanted(options: list[Option], name: str, notes: list[str]) -> list[Option]:
             f"`plan` names no candidate: {name!r}; there are {known}, and the words 'auto', "
             "'estimate', 'measure' and 'form' (the exact engine is guarantee='exact')."
         )
-    return found[:1]
+    return found[0]
 
 
 def truncated_form(
@@ -362,50 +371,6 @@ def truncated_form(
         if np.quantile(left_out, 0.95, axis=0).max(initial=0.0) <= most:
             return cut
     return form
-
-
-def exact_candidate(
-    expansion: KernelExpansion,
-    verdict: str,
-    *,
-    labels: bool = False,
-    reached: Reached | None = None,
-) -> Candidate:
-    """The exact engine's line in the plan."""
-    cost = exact_cost(expansion, labels=labels, reached=reached) / thread_count()
-    degree = packed_degree(expansion)
-    if degree is None:
-        return Candidate(exact_name(expansion.n_centers), cost, 1.0, expansion.nbytes, verdict)
-    # Exact, and no center is looked at, so that no row falls back.
-    name = "one dot product" if degree == 1 else f"polynomial of degree {degree}, packed"
-    numbers = 8 * expansion.n_outputs * packed_numbers(expansion.n_features, degree)
-    return Candidate(name, cost, 0.0, numbers, verdict)
-
-
-def _choose(
-    expansion: KernelExpansion,
-    options: list[Option],
-    exact_nanoseconds: float,
-    notes: list[str],
-    why: Callable[[list[Option], float], tuple[str, str]],
-) -> tuple[Approximation | None, Plan]:
-    exact = replace(exact_candidate(expansion, ""), nanoseconds=exact_nanoseconds)
-    ranked = sorted(options, key=lambda option: option.nanoseconds)
-    if ranked and ranked[0].nanoseconds < PREFERRED * exact.nanoseconds:
-        # Timed again, near ones would come in another order; their estimates stay the same.
-        least = ranked[0].nanoseconds
-        winner = next(option for option in options if option.nanoseconds <= AS_FAST * least)
-        ranked.remove(winner)
-        chosen = winner.candidate("cheapest")
-        others = [option.candidate(_why_lost(option, winner)) for option in ranked[:OTHERS_SHOWN]]
-        others.append(replace(exact, verdict="looks at every support vector"))
-        plan = Plan("certified", chosen, tuple(others), exact.nanoseconds, tuple(notes))
-        return winner.approximation, plan
-    verdict, note = why(ranked, exact_nanoseconds)
-    notes += [note] if note else []
-    others = [option.candidate(_why_lost(option, None)) for option in ranked[:OTHERS_SHOWN]]
-    chosen = replace(exact, verdict=verdict)
-    return None, Plan("certified", chosen, tuple(others), exact.nanoseconds, tuple(notes))
 
 
 def _why_lost(option: Option, winner: Option | None) -> str:

@@ -44,8 +44,8 @@ class ProofProbe:
     sample : ndarray of shape (m, d)
     criterion : callable of (scores, bounds)
         Which rows the guarantee accepts.
-    engine : ExactEngine, optional
-        Of the expansion, where it is at hand.
+    engine : ExactEngine
+        Of the expansion.
     """
 
     def __init__(
@@ -53,8 +53,7 @@ class ProofProbe:
         expansion: KernelExpansion,
         sample: FloatArray,
         criterion: Criterion,
-        *,
-        engine: ExactEngine | None = None,
+        engine: ExactEngine,
     ) -> None:
         self.expansion, self.criterion, self.engine = expansion, criterion, engine
         few = expansion.n_centers**2 * expansion.n_outputs < CHEAP_PAIRS
@@ -62,7 +61,6 @@ class ProofProbe:
         self.rows = sample[:: -(-len(sample) // PROBED_ROWS) or 1]
         pairs = expansion.n_centers**2 / 2 * (expansion.n_features + PAIR_OVERHEAD)
         self.dear = expansion.kernel.damps and pairs > DEAR_PAIRS
-        self._scores: FloatArray | None = None
         self._forms: dict[bytes, SeriesForm] = {}
 
     def left(self, point: FloatArray, least: float) -> bool:
@@ -70,11 +68,11 @@ class ProofProbe:
         least = max(least, LEAST_SETTLED_SHARE)
         if self.cheap or not len(self.rows):
             return True
-        return float(self._settled(point, self.rows, self._exact()).mean()) >= least
+        return float(self._settled(point, self.rows, self._exact).mean()) >= least
 
     def left_open(self, point: FloatArray, certificate: Certificate) -> tuple[float, float]:
         """Shares of rows that a certificate leaves open where two, or three, orders are known."""
-        U, scores = self.rows - point, self._exact()
+        U, scores = self.rows - point, self._exact
         sq_norms = np.einsum("ij,ij->i", U, U)
         bounds = (certificate.bound(sq_norms, scores, degree) for degree in (2, 3))
         second, third = (1.0 - float(self.criterion(scores, bound).mean()) for bound in bounds)
@@ -113,11 +111,9 @@ class ProofProbe:
             self._forms[key] = quadratic_form(self.expansion, point)
         return self._forms[key]
 
+    @cached_property
     def _exact(self) -> FloatArray:
-        if self._scores is None:
-            engine = self.engine or ExactEngine.prepare(self.expansion)
-            self._scores = engine.run(self.rows).scores
-        return self._scores
+        return self.engine.run(self.rows).scores
 
     def _settled(
         self, point: FloatArray, rows: FloatArray, scores: FloatArray

@@ -157,12 +157,12 @@ class Search:
         Options above it are not kept.
     mapped : bool
         Whether rows come through an affine map.
+    engine : ExactEngine
+        Of the expansion.
     labels : bool
         Whether labels are asked for, which the exact engine finds faster than values.
     forced : bool
         Whether a form is wanted even where the exact engine is cheaper.
-    engine : ExactEngine, optional
-        Of the expansion, where it is at hand.
     """
 
     def __init__(
@@ -172,16 +172,15 @@ class Search:
         criterion: Criterion,
         max_bytes: int,
         mapped: bool,
+        engine: ExactEngine,
         *,
         labels: bool = True,
         forced: bool = False,
-        engine: ExactEngine | None = None,
     ) -> None:
         self.expansion, self.sample, self.criterion = expansion, sample, criterion
         self.max_bytes, self.mapped = max_bytes, mapped
         self.values = criterion.sufficient_bounds is not None
         self.labels = labels
-        engine = engine or ExactEngine.prepare(expansion)
         self.reached = reached_stages(engine, sample, criterion, labels=labels)
         exact = exact_cost(expansion, labels=labels, reached=self.reached)
         self.exact = math.inf if forced else exact
@@ -195,7 +194,7 @@ class Search:
         kernels = provider()
         self.fused = kernels is not None and kernels.family != "numba"
         self.found: dict[int, tuple[SeriesForm, Bounded]] = {}  # by each form, for the sample
-        self.probe = ProofProbe(expansion, sample, criterion, engine=engine)
+        self.probe = ProofProbe(expansion, sample, criterion, engine)
         self.probe.cheap |= forced
 
     def about(self, point: FloatArray, where: str, on_progress: OnProgress) -> None:

@@ -20,11 +20,10 @@ from kernelite.data.rows.inputs import FloatArray, Rows, check_rows, dense_block
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.planner.calibrated import calibrated_plan
-from kernelite.planner.costs import Option, tiers_cost
+from kernelite.planner.costs import Option, exact_candidate, tiers_cost
 from kernelite.planner.plan import Plan
 from kernelite.planner.planner import (
     Finals,
-    exact_candidate,
     local_candidate,
     plan_certified,
     truncated_form,
@@ -375,12 +374,12 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
             *task.point(),
             judges,
             criterion,
+            task.engine,
             max_bytes=task.max_bytes,
             mapped=task.mapped,
             choose=finals,
             values=not head.proves_labels,
             wanted=wanted,
-            engine=task.engine,
             on_progress=on_progress,
         )
     local, kept = None, _kept_within(task, sample, tolerances)
