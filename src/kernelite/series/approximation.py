@@ -40,13 +40,12 @@ from kernelite.series.rounding import (
     round_up,
     square_error,
 )
-from kernelite.series.series import Evaluated, SeriesForm
+from kernelite.series.series import ARRAYS_PER_BLOCK, Evaluated, SeriesForm
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
 __all__ = ["Approximation", "Certificate", "LocalSums", "certify", "rounding_terms"]
 
-ARRAYS_PER_BLOCK = 8  # as large as a block of centers, that are made of it
 LARGEST_EXPONENT = 750.0  # gamma |s|^2 beyond which a center's weight is zero
 
 

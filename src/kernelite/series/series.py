@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kernelite.series.approximation import Certificate
 
 __all__ = [
+    "ARRAYS_PER_BLOCK",
     "Evaluated",
     "QuadraticForm",
     "SeriesForm",
