@@ -193,7 +193,6 @@ class Search:
         # By definitions where kernels would have to be compiled first, which takes far longer.
         kernels = provider()
         self.fused = kernels is not None and kernels.family != "numba"
-        self.found: dict[int, tuple[SeriesForm, Bounded]] = {}  # by each form, for the sample
         self.probe = ProofProbe(expansion, sample, criterion, engine)
         self.probe.cheap |= forced
 
@@ -270,7 +269,7 @@ class Search:
     def _try(self, name: str, approximation: Approximation) -> Option:
         """Run the forms on the sample, cost them, and keep the option."""
         engine = ApproximationEngine.prepare(approximation, fused=self.fused)
-        first, rows, narrowing = self._first(engine), len(self.sample), 1.0
+        first, rows, narrowing = engine.first.run(self.sample), len(self.sample), 1.0
         still = np.flatnonzero(~holds(self.criterion, first))
         after_first = after_second = self._expected(len(still))
         if approximation.has_second_form:
@@ -287,26 +286,19 @@ class Search:
             after_first,
             after_second,
             labels=self.labels,
-            after_product=self._after_product(engine) if self.values else 1.0,
+            after_product=self._after_product(engine, first) if self.values else 1.0,
         )
         option = Option(name, approximation, cost + unseen, len(still) / max(rows, 1), unseen)
         if option.nbytes <= self.max_bytes:
             self.options.append(option)
         return option
 
-    def _first(self, engine: ApproximationEngine) -> Bounded:
-        """What the first form finds for the sample: asked once, whatever may follow it."""
-        form = engine.approximation.form
-        if id(form) not in self.found:
-            self.found[id(form)] = form, engine.first.run(self.sample)
-        return self.found[id(form)][1]
-
-    def _after_product(self, engine: ApproximationEngine) -> float:
+    def _after_product(self, engine: ApproximationEngine, first: Bounded) -> float:
         """The share to expect open after a product that stands for the third order; 1: no use."""
         paired = engine.paired
         if paired is None:
             return 1.0
-        passed = holds(self.criterion, paired.run(self.sample, self._first(engine)))
+        passed = holds(self.criterion, paired.run(self.sample, first))
         share = self._expected(int(np.count_nonzero(~passed)))
         return share if share < paired.worth else 1.0
 
@@ -382,7 +374,8 @@ class Search:
         cubic = whole_cubic(self.expansion, point, self.max_bytes)
         if cubic is not None:
             both = replace(whole.approximation, cubic=cubic)
-            left = self._after_product(ApproximationEngine.prepare(both, fused=self.fused))
+            engine = ApproximationEngine.prepare(both, fused=self.fused)
+            left = self._after_product(engine, engine.first.run(self.sample))
             if alone + left * second_cost(both) < self._least:
                 self._try(f"{whole.name}, {cubic.name}", both)
 
@@ -402,7 +395,7 @@ class Search:
         """The share of rows that stay open if terms up to that degree are known."""
         assert whole.form.rank is None
         assert whole.certificate is not None
-        found = self._first(ApproximationEngine.prepare(whole, fused=self.fused))
+        found = ApproximationEngine.prepare(whole, fused=self.fused).first.run(self.sample)
         assert found.sq_norms is not None
         bounds = whole.certificate.bound(found.sq_norms, found.scores, degree)
         return float((~self.criterion(found.scores, bounds)).mean())
