@@ -7,5 +7,5 @@ In: a compiled model and rows. Out: numbers about its exact scores, each with a 
     shapley     exact interventional Shapley values of columns, or groups of them, summed up in
                 `sums` by rules of `quadrature`: by the compiled loops of `kernels`, or on a device
     gradients   derivatives of scores, densities and standard deviations, by `centers` and `slopes`
-    radius      how far a row may move before its label can change (RBF kernels: `balls`)
+    radius      how far a row may move before its label can change
 """
