@@ -91,10 +91,25 @@ def carry(shipment: Shipment, client: Any = None) -> Any:
     if client is None or client.asynchronous:
         return require_dask().delayed(shipment, name=plugin_name(shipment), traverse=False)
     if not client.run_on_scheduler(_is_registered, name=plugin_name(shipment)):
-        from kernelite.dask.plugin import ModelPlugin
-
-        client.register_plugin(ModelPlugin(shipment, plugin_name(shipment)))
+        client.register_plugin(_plugin(shipment))
     return Ticket(shipment.digest)
+
+
+def _plugin(shipment: Shipment) -> Any:
+    """What holds a model on every worker there is and will be."""
+    from distributed.diagnostics.plugin import WorkerPlugin
+
+    class ModelPlugin(WorkerPlugin):  # type: ignore[misc, unused-ignore]
+        idempotent = True  # registered once more, it is not sent again
+
+        def __init__(self) -> None:
+            self.shipment, self.name = shipment, plugin_name(shipment)
+
+        def teardown(self, worker: Any) -> None:
+            """Forget the model, so that its memory is free."""
+            drop(self.shipment.digest)
+
+    return ModelPlugin()
 
 
 def model_counts(client: Any = None) -> dict[str, dict[str, dict[str, int]]]:
