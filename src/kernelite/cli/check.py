@@ -197,9 +197,9 @@ def _refused(args: argparse.Namespace) -> Iterator[Defect]:
     """What `predict` would refuse: columns, then rows."""
     from kernelite.cli.models import predictor
     from kernelite.data.scoring.batch import BatchScorer
-    from kernelite.data.scoring.files import Request, predict_blocks
+    from kernelite.data.scoring.files import predict_blocks
     from kernelite.data.scoring.jobs import Skipped, list_jobs
-    from kernelite.data.scoring.streams import open_stream
+    from kernelite.data.scoring.streams import Wanted, open_stream
     from kernelite.data.tables.parsing import Defect
 
     if os.path.isdir(args.file):
@@ -210,13 +210,15 @@ def _refused(args: argparse.Namespace) -> Iterator[Defect]:
     def tell(_: str, line: int | None, row: int | None, problem: str) -> None:
         found.append(Defect(line, None, problem) if row is None else Defect(row, ROW, problem))
 
-    request = Request(args.columns, skipped=Skipped(tell), **column_reading(args))
+    reading = column_reading(args)
+    reading["text"] = replace(reading["text"], verbatim=True)
+    wanted = Wanted(args.columns, skipped=Skipped(tell), **reading)
     scorer = BatchScorer(model, on_invalid="ignore")
     for job in list_jobs(args.file, os.devnull, format=args.data_format, output="lines"):
         try:
-            with closing(open_stream(model, job.source, request.wanted(verbatim=True))) as stream:
+            with closing(open_stream(model, job.source, wanted)) as stream:
                 own = replace(scorer, columns=stream.features)
-                predict_blocks(own.answers, stream.blocks(), _Nowhere(), skipped=request.skipped)
+                predict_blocks(own.answers, stream.blocks(), _Nowhere(), skipped=wanted.skipped)
         except FileFormatError as error:
             found.append(Defect(error.line, None, error.problem))
     yield from sorted(found, key=lambda defect: defect.line or 0)

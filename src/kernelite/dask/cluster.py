@@ -275,7 +275,7 @@ def predict_files(
     InputError, FileFormatError
         If files failed; the pieces of the others are in `destination` nevertheless.
     """
-    request = Request(columns, keep, outputs, prefix)
+    request = Request(columns, keep, outputs=outputs, prefix=prefix)
     return score_pieces(model, source, destination, client, request)
 
 

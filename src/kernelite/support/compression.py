@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 __all__ = [
     "BUFFER",
     "ENDINGS",
-    "VARIABLE",
     "Expansion",
     "TooLargeError",
     "decompressed",
     "find_compression",
     "granted",
-    "most_expansion",
+    "too_large",
     "without_ending",
 ]
 
@@ -120,6 +119,14 @@ def most_expansion() -> int:
     return int(text)
 
 
+def too_large(what: str, than: str) -> str:
+    """That something is more than is granted, and the cure."""
+    return (
+        f"{what} over {most_expansion()} times {than}; if you trust it, set the environment "
+        f"variable {VARIABLE} to a larger number"
+    )
+
+
 class Expansion:
     """Counts what a file becomes as it is read, up to what it is granted.
 
@@ -153,9 +160,7 @@ class Expansion:
         """Refuse so many bytes in all, if they are too many."""
         if total > self._most:
             raise FileFormatError(
-                self._path,
-                f"its columns become over {most_expansion()} times as long as the file; if you "
-                f"trust it, set the environment variable {VARIABLE} to a larger number",
+                self._path, too_large("its columns become", "as long as the file")
             )
 
 
@@ -184,10 +189,7 @@ class _Bounded(io.RawIOBase):
             raise OSError(str(error) or type(error).__name__) from None
         self._left -= count
         if self._left < 0:
-            raise TooLargeError(
-                f"the content is over {most_expansion()} times as long as the file; if you trust "
-                f"it, set the environment variable {VARIABLE} to a larger number"
-            )
+            raise TooLargeError(too_large("the content is", "as long as the file"))
         return count
 
     def close(self) -> None:

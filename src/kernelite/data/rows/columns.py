@@ -14,7 +14,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.frames import as_numpy, column_names, is_frame, is_pandas, narwhals_frame
+from kernelite.data.rows.frames import (
+    as_numpy,
+    column_names,
+    first_names,
+    is_frame,
+    is_pandas,
+    narwhals_frame,
+)
 from kernelite.data.rows.inputs import FloatArray, is_sparse, refuse_no_rows
 from kernelite.support.errors import InputError, InputTypeError
 from kernelite.support.records import dataclass
@@ -218,7 +225,9 @@ def _frame_columns(
         first = {column: place for place, column in enumerate(there)}
         missing = [names[place] for place in wanted if names[place] not in first]
         if missing:
-            raise InputError(f"`{name}` lacks columns that were there in fit: {_some(missing)}.")
+            raise InputError(
+                f"`{name}` lacks columns that were there in fit: {first_names(missing)}."
+            )
         places = {place: first[names[place]] for place in wanted}
     if not pandas:
         # scikit-learn takes no Arrow table: there a null is missing, however the model knows that.
@@ -234,11 +243,6 @@ def _frame_columns(
 def _check_width(found: int, n_features: int, name: str) -> None:
     if found != n_features:
         raise InputError(f"`{name}` has {found} features, but this model takes {n_features}.")
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(repr(column) for column in names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
 def _of_pandas(series: Any, name: str) -> Column:

@@ -20,6 +20,7 @@ __all__ = [
     "check_names",
     "check_single",
     "column_names",
+    "first_names",
     "frame_values",
     "is_frame",
     "is_pandas",
@@ -149,9 +150,9 @@ def check_names(X: Any, feature_names: Sequence[str] | None, name: str = "X") ->
     unseen = [column for column in got if column not in set(expected)]
     problems = []
     if unseen:
-        problems.append(f"`{name}` has feature names unseen at fit time, {_shortened(unseen)}")
+        problems.append(f"`{name}` has feature names unseen at fit time, {first_names(unseen)}")
     if missing:
-        problems.append(f"seen at fit time, yet now missing are {_shortened(missing)}")
+        problems.append(f"seen at fit time, yet now missing are {first_names(missing)}")
     if not problems:
         problems.append(f"those of `{name}` must be in the same order as they were in fit")
     raise InputError(
@@ -176,9 +177,9 @@ def check_single(wanted: Sequence[str], present: Sequence[str]) -> None:
             raise InputError(f"there are {counts[column]} columns `{column}`; rename them.")
 
 
-def _shortened(names: list[str]) -> str:
-    most = 5
-    shown = ", ".join(repr(name) for name in names[:most])
+def first_names(names: Sequence[str], most: int = 5) -> str:
+    """The first few names, and how many more there are, for a message."""
+    shown = ", ".join(map(repr, names[:most]))
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -86,25 +86,15 @@ class FilesPrediction:
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(Wanted):
     """What is wanted of each file; see `predict_files`.
 
     `label_column` names the right answers; these, and the predictions, are given to whoever
     watches.
     """
 
-    columns: Sequence[str] | None = None
-    keep: Sequence[str] | Literal["all"] = ()
     outputs: Sequence[str] = ("label",)
     prefix: str = ""
-    label_column: int | str | None = "auto"
-    text: TextOptions = field(default_factory=TextOptions)
-    skipped: Skipped | None = None
-
-    def wanted(self, *, verbatim: bool) -> Wanted:
-        """What is read of each file."""
-        text = replace(self.text, verbatim=verbatim)
-        return Wanted(self.columns, self.keep, self.label_column, text, self.skipped)
 
 
 def predict_files(
@@ -207,7 +197,7 @@ def predict_files(
         return predict_scene(model, source, destination, columns, outputs)
     jobs = list_jobs(source, destination, format=format, output=output_format)
     text = TextOptions(delimiter=delimiter, header=header)
-    request = Request(columns, keep, outputs, prefix, text=text)
+    request = Request(columns, keep, text=text, outputs=outputs, prefix=prefix)
     if on_bad_row == "stop":
         return run_jobs(model, jobs, request)
     if on_bad_row != "skip":
@@ -293,7 +283,7 @@ def run_job(
 ) -> tuple[int, Stats]:
     """Do one file; how many rows it has, and how they were decided."""
     # CSV that becomes CSV keeps its text: an id of 007 stays that.
-    wanted = request.wanted(verbatim=job.format == "csv")
+    wanted = replace(request, text=replace(request.text, verbatim=job.format == "csv"))
     with closing(open_stream(scorer.model, job.source, wanted)) as stream:
         try:
             own = replace(scorer, columns=stream.features, keep=stream.kept)

@@ -24,7 +24,7 @@ from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.data.tables.dataset import DataSet
 from kernelite.data.tables.libsvm_data import MAX_INDEX
 from kernelite.data.tables.parsing import Defect, Report, quote
-from kernelite.support.compression import VARIABLE, granted, most_expansion
+from kernelite.support.compression import granted, too_large
 from kernelite.support.errors import FileFormatError
 from kernelite.support.files import open_binary
 
@@ -227,15 +227,6 @@ def _check_size(
         )
 
 
-def _check_memory(path: str | os.PathLike[str], taken: int, most: int) -> None:
-    if taken > most:
-        raise FileFormatError(
-            path,
-            f"an array of it takes {taken} bytes, over {most_expansion()} times the file; if you "
-            f"trust it, set the environment variable {VARIABLE} to a larger number",
-        )
-
-
 def _read_members(file: IO[bytes], path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     try:
         archive = zipfile.ZipFile(file)
@@ -272,7 +263,10 @@ def _read_member(
             if dtype.hasobject:
                 raise FileFormatError(path, "the array holds Python objects, never unpickled")
             _check_size(path, shape, dtype, info.file_size - start)
-            _check_memory(path, math.prod(shape) * max(dtype.itemsize, 8), most)
+            taken = math.prod(shape) * max(dtype.itemsize, 8)
+            if taken > most:
+                what = f"an array of it takes {taken} bytes,"
+                raise FileFormatError(path, too_large(what, "the file"))
             content = member.read()
         if len(content) != info.file_size - start:
             raise FileFormatError(path, f"the array `{name}` is cut off")
