@@ -20,8 +20,7 @@ from kernelite.data.tables.parsing import C_INT
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.machine.kernels import Gaussian, PolynomialKernel
-from kernelite.sources import Machine, read
-from kernelite.sources import libsvm_vectors as vectors_module
+from kernelite.sources import Machine, libsvm, read
 from kernelite.sources.libsvm import read_libsvm
 from tests.helpers import shared_path
 from tests.sources.test_libsvm_bad_input import GOOD
@@ -154,7 +153,7 @@ def vector_lines(draw):
 @given(vector_lines())
 def test_lines_read_at_once_are_those_read_one_by_one(case):
     n, lines = case
-    first, block = parse_rows(list(enumerate(lines, 1)), n, C_INT, vectors_module.tokens_of, print)
+    first, block = parse_rows(list(enumerate(lines, 1)), n, C_INT, libsvm.tokens_of, print)
     assert block.n_rows == len(lines)
     for row, line in enumerate(lines):
         tokens, at = line.split(), slice(block.indptr[row], block.indptr[row + 1])
@@ -162,12 +161,12 @@ def test_lines_read_at_once_are_those_read_one_by_one(case):
         pairs = [token.split(":") for token in tokens[n:]]
         assert (block.indices[at] + 1).tolist() == [int(index) for index, _ in pairs]
         assert block.values[at].tolist() == [float(value) for _, value in pairs]
-        assert not list(vectors_module._first_problem(line, n))
+        assert not list(libsvm._first_problem(line, n))
 
 
 def test_batches_join_seamlessly(write, monkeypatch):
     whole = read_libsvm(write(GOOD))
-    monkeypatch.setattr(vectors_module, "BATCH_CHARACTERS", 1)
+    monkeypatch.setattr(libsvm, "BATCH_CHARACTERS", 1)
     assert_same(read_libsvm(write(GOOD)), whole)
 
 
