@@ -428,36 +428,27 @@ class SliceSums(Buffers):
             shifts=np.where(kept, slices.shifts[index], np.float32(0)),
         )
 
-    def forward(self, rows: Tensor) -> Bounded:
-        """Scores and bounds of shape (m, k); infinite bounds where nothing is known."""
+    def forward(
+        self,
+        rows: Tensor,
+        *,
+        into: tuple[Tensor, Tensor] | None = None,
+        still: OpenRows | None = None,
+        keep: bool = False,
+    ) -> Bounded:
+        """Scores and bounds of shape (m, k); infinite bounds where nothing is known.
+
+        Of one output, `kernels.fused.run_one` says what the other arguments are.
+        """
         from kernelite.backends.torch.kernels.fused import run_one, run_several
         from kernelite.backends.torch.kernels.rows import run_split
 
-        slices = run_split(self, rows.contiguous())
+        slices = run_split(self, rows.contiguous(), still)
         if self.several:
             shares = run_several(self, slices)
             sums, sizes = (one[0] if len(one) == 1 else one.sum(dim=0) for one in shares)
             return self._bounded(slices, *self.unscaled_several(sums, sizes))
-        return Bounded(*run_one(self, slices))
-
-    def improve(
-        self, rows: Tensor, still: OpenRows, scores: Tensor, bounds: Tensor, *, keep: bool
-    ) -> None:
-        """Scores and bounds, in place, of the rows that a list names; one output.
-
-        Parameters
-        ----------
-        rows : tensor of shape (m, d)
-        still : OpenRows
-        scores, bounds : tensors of shape (m, 1)
-        keep : bool
-            Leave scores whose bound is smaller already.
-        """
-        from kernelite.backends.torch.kernels.fused import run_one
-        from kernelite.backends.torch.kernels.rows import run_split
-
-        slices = run_split(self, rows, still)
-        run_one(self, slices, into=(scores, bounds), still=still, keep=keep)
+        return Bounded(*run_one(self, slices, into=into, still=still, keep=keep))
 
     def unscaled_several(self, sums: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """Sums by output, shape (m, k), from those by group: (m, groups * W) and (m, groups)."""

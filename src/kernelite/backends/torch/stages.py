@@ -226,7 +226,7 @@ def _listed(
     program: Program, rows: Tensor, asked: Asked, tally: Tensor, count: Tensor | None
 ) -> Found:
     """One stage after the other, each for the rows that a list names."""
-    from kernelite.backends.torch.kernels.doubles import run_open
+    from kernelite.backends.torch.kernels.doubles import run_doubles
 
     part = program.parts[0]
     mapped = part.steps(rows).contiguous()
@@ -242,11 +242,10 @@ def _listed(
     for place, stage in enumerate(later):
         still = judge((first, stage), tally[LISTS + place : LISTS + place + 1], still)
         if stage == DOUBLE:
-            run_open(part.exact, mapped, still, scores, bounds, tally)
-        elif stage == FUSED:
-            part.fused.improve(mapped, still, scores, bounds, keep=asked.keeps_better)
+            run_doubles(part.exact, mapped, tally, into=(scores, bounds), still=still)
         else:
-            part.fine(mapped, into=(scores, bounds), still=still, keep=True)
+            sums = part.fused if stage == FUSED else part.fine
+            sums(mapped, into=(scores, bounds), still=still, keep=asked.keeps_better)
         first = stage
     return judge.answered(tally)
 
@@ -340,7 +339,7 @@ def _votes(program: Program, rows: Tensor, asked: Asked) -> bool:
 
 def _voted(program: Program, rows: Tensor, tally: Tensor, count: Tensor | None) -> Found:
     """Winners of a block; open rows in doubles, by the host if rows are many."""
-    from kernelite.backends.torch.kernels.doubles import run_open
+    from kernelite.backends.torch.kernels.doubles import run_doubles
     from kernelite.backends.torch.kernels.fused import run_several
     from kernelite.backends.torch.kernels.rows import run_split
     from kernelite.backends.torch.kernels.votes import run_pair_labels, run_votes
@@ -360,7 +359,7 @@ def _voted(program: Program, rows: Tensor, tally: Tensor, count: Tensor | None) 
     counter = tally[LISTS : LISTS + 1] if here else tally[TO_DO : TO_DO + 1]
     still = run_votes(votes, head, part.fused, slices, sums, found, stages, counter, count)
     if here:
-        run_open(part.exact, mapped, still, scores, bounds, tally)
+        run_doubles(part.exact, mapped, tally, into=(scores, bounds), still=still)
         run_pair_labels(votes, head, found, still, tally[UNDECIDABLE : UNDECIDABLE + 1])
     return found
 

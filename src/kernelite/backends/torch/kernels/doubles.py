@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kernelite.backends.torch.exact import ExactSums
     from kernelite.backends.torch.kernels.rows import OpenRows
 
-__all__ = ["exact_bound", "run_distances", "run_doubles", "run_open"]
+__all__ = ["exact_bound", "run_distances", "run_doubles"]
 
 ROWS, CENTERS, FEATURES = 32, 64, 32
 DOUBLE_OUTPUTS = 64  # outputs that are summed at a time
@@ -32,7 +32,12 @@ INTERPRETED_PIECES = 4  # of both, where there is none
 
 
 def run_doubles(
-    layout: ExactSums, rows: torch.Tensor, tally: torch.Tensor | None = None
+    layout: ExactSums,
+    rows: torch.Tensor,
+    tally: torch.Tensor | None = None,
+    *,
+    into: tuple[torch.Tensor, torch.Tensor] | None = None,
+    still: OpenRows | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Scores and bounds of shape (m, k) for contiguous rows of shape (m, d).
 
@@ -40,36 +45,16 @@ def run_doubles(
     ----------
     tally : int32 tensor, optional
         To whose entry 1 the number of rows is added whose |u|^2 is not finite.
+    into : (scores, bounds), optional
+        Where they are written, new tensors by default.
+    still : OpenRows, optional
+        Which rows are computed and written; all by default.
     """
-    shape = (2, len(rows), layout.n_outputs)
-    scores, bounds = torch.empty(shape, dtype=torch.float64, device=rows.device)
-    if len(rows):
-        _launch(layout, rows, None, scores, bounds, tally)
-    return scores, bounds
-
-
-def run_open(
-    layout: ExactSums,
-    rows: torch.Tensor,
-    still: OpenRows,
-    scores: torch.Tensor,
-    bounds: torch.Tensor,
-    tally: torch.Tensor,
-) -> None:
-    """Write scores and bounds, of shape (m, k), of the rows that a list names."""
-    if len(rows):
-        _launch(layout, rows, still, scores, bounds, tally)
-
-
-def _launch(
-    layout: ExactSums,
-    rows: torch.Tensor,
-    still: OpenRows | None,
-    scores: torch.Tensor,
-    bounds: torch.Tensor,
-    tally: torch.Tensor | None,
-) -> None:
-    """Sums of a list's rows, or of all, then scores and bounds."""
+    if into is None:
+        shape = (2, len(rows), layout.n_outputs)
+        into = tuple(torch.empty(shape, dtype=torch.float64, device=rows.device))  # type: ignore[assignment]
+    if not len(rows):
+        return into
     m, n, k = len(rows), len(layout.table), layout.n_outputs
     W = 1 if k == 1 else min(DOUBLE_OUTPUTS, padded(k))
     chunks, blocks = triton.cdiv(k, W), triton.cdiv(m, ROWS)
@@ -91,10 +76,11 @@ def _launch(
     )  # fmt: skip
     tall = 128 if k == 1 else max(1, 512 // W)
     _ends[(triton.cdiv(m, tall), chunks)](
-        squares, sums, *lists, layout.intercept, bound.finish, bound.weight, bound.constant, scores,
-        bounds, squares if tally is None else tally, m, n, TALL=tall, TALLIED=tally is not None,
+        squares, sums, *lists, layout.intercept, bound.finish, bound.weight, bound.constant, *into,
+        squares if tally is None else tally, m, n, TALL=tall, TALLIED=tally is not None,
         **kind,
     )  # fmt: skip
+    return into
 
 
 @triton.jit

@@ -11,14 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernelite.backends.torch.kernels.fused import (
-    INTERPRETED,
-    TileShape,
-    one_end,
-    programs_for,
-    run_one_ends,
-    tiles_each,
-)
+from kernelite.backends.torch.kernels.fused import TileShape, one_end, run_shares
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.fine import FineSums, RowDigits
@@ -41,32 +34,18 @@ def run_fine(
     still: OpenRows | None = None,
     *,
     keep: bool = False,
-    tiles: TileShape | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Scores and bounds of shape (m, 1); `fused.run_one` says what the arguments are."""
-    m, device = len(digits.units), digits.units.device
-    if into is None:
-        into = tuple(torch.empty(2, m, 1, dtype=torch.float64, device=device))  # type: ignore[assignment]
-    if not m:
-        return into
-    rows, centers, warps, stages, registers = tiles or TILES[layout.width]
-    blocks, n = triton.cdiv(m, rows), len(layout.shifts)
-    programs = programs_for(warps) if digits.units.is_cuda else INTERPRETED
-    each = tiles_each(blocks, triton.cdiv(n, centers), programs)
-    shares = triton.cdiv(triton.cdiv(n, centers), each)
-    parts = torch.empty(2 * shares if shares > 1 else 0, m, dtype=torch.float64, device=device)
-    lists = (digits.units, digits.units) if still is None else still
-    ends = (digits.squares, layout.finish, layout.bound.finish, *into)
-    kind: dict[str, Any] = {"LISTED": still is not None, "KEEP": keep}
-    _fine[(blocks, shares)](
-        digits.table, digits.units, digits.norms, *lists, layout.table, layout.shifts,
-        layout.weights, layout.powers, parts, *ends, m, digits.table.stride(0), layout.positive, n,
-        each, D=layout.width, BM=rows, BN=centers, SHARED=shares > 1, num_warps=warps,
-        num_stages=stages, maxnreg=registers, **kind,
-    )  # fmt: skip
-    if shares > 1:
-        run_one_ends(parts, digits.units, lists, ends, m, shares, kind)
-    return into
+
+    def launch(grid: Any, lists: Any, parts: Any, ends: Any, each: int, **kind: Any) -> None:
+        _fine[grid](
+            digits.table, digits.units, digits.norms, *lists, layout.table, layout.shifts,
+            layout.weights, layout.powers, parts, *ends, len(digits.units),
+            digits.table.stride(0), layout.positive, len(layout.shifts), each, D=layout.width,
+            **kind,
+        )  # fmt: skip
+
+    return run_shares(launch, layout, digits, TILES[layout.width], into, still, keep=keep)
 
 
 @triton.jit

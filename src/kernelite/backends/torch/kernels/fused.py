@@ -7,6 +7,7 @@ in one accumulator matters there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -18,19 +19,11 @@ from kernelite.backends.torch.kernels.doubles import exact_bound
 from kernelite.backends.torch.kernels.rows import places_of
 
 if TYPE_CHECKING:
+    from kernelite.backends.torch.fine import FineSums, RowDigits
     from kernelite.backends.torch.fused import RowSlices, SliceSums
     from kernelite.backends.torch.kernels.rows import OpenRows
 
-__all__ = [
-    "INTERPRETED",
-    "TileShape",
-    "one_end",
-    "programs_for",
-    "run_one",
-    "run_one_ends",
-    "run_several",
-    "tiles_each",
-]
+__all__ = ["TileShape", "one_end", "run_one", "run_several", "run_shares"]
 
 
 class TileShape(NamedTuple):
@@ -88,67 +81,83 @@ def run_one(
     keep : bool
         Leave what `into` holds where its bound is smaller.
     """
-    m, device = len(slices.units), slices.units.device
     tiles = tiles or tiles_for(layout.width, False)
+
+    def launch(grid: Any, lists: Any, parts: Any, ends: Any, each: int, **kind: Any) -> None:
+        _one[grid](
+            *slices.table, slices.units, slices.norms, *lists, *layout.table, layout.shifts,
+            layout.weights, parts, *ends, len(slices.units), layout.positive, len(layout.shifts),
+            each, D=layout.width, BK=chunk_of(layout.width), **kind,
+        )  # fmt: skip
+
+    return run_shares(launch, layout, slices, tiles, into, still, keep=keep)
+
+
+def run_shares(
+    launch: Callable[..., None],
+    layout: SliceSums | FineSums,
+    rows: RowSlices | RowDigits,
+    tiles: TileShape,
+    into: tuple[torch.Tensor, torch.Tensor] | None,
+    still: OpenRows | None,
+    *,
+    keep: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Launch a kernel of one output's sums; of few rows the centers are shared out.
+
+    Parameters
+    ----------
+    launch : callable of (grid, lists, parts, ends, each, **kind)
+        `parts` are for sums of positive and of negative terms by share, where there are several;
+        `each` is how many tiles of centers a program sums.
+    layout, rows, tiles, into, still, keep
+        As `run_one` takes them.
+    """
+    m, device = len(rows.units), rows.units.device
     if into is None:
         into = tuple(torch.empty(2, m, 1, dtype=torch.float64, device=device))  # type: ignore[assignment]
     if not m:
         return into
-    blocks, n = triton.cdiv(m, tiles.rows), len(layout.shifts)
-    programs = programs_for(tiles.warps) if slices.units.is_cuda else INTERPRETED
-    each = tiles_each(blocks, triton.cdiv(n, tiles.centers), programs)
-    shares = triton.cdiv(triton.cdiv(n, tiles.centers), each)
+    blocks, all_tiles = triton.cdiv(m, tiles.rows), triton.cdiv(len(layout.shifts), tiles.centers)
+    each = tiles_each(blocks, all_tiles, programs_for(tiles.warps, rows.units))
+    shares = triton.cdiv(all_tiles, each)
     parts = torch.empty(2 * shares if shares > 1 else 0, m, dtype=torch.float64, device=device)
-    lists = (slices.units, slices.units) if still is None else still
-    ends = (slices.squares, layout.finish, layout.bound.finish, *into)
+    lists = (rows.units, rows.units) if still is None else still
+    ends = (rows.squares, layout.finish, layout.bound.finish, *into)
     kind = {"LISTED": still is not None, "KEEP": keep}
-    _one[(blocks, shares)](
-        *slices.table, slices.units, slices.norms, *lists, *layout.table, layout.shifts,
-        layout.weights, parts, *ends, m, layout.positive, n, each, D=layout.width, BM=tiles.rows,
-        BN=tiles.centers, BK=chunk_of(layout.width), SHARED=shares > 1, num_warps=tiles.warps,
-        num_stages=tiles.stages, maxnreg=tiles.registers, **kind,
+    launch(
+        (blocks, shares), lists, parts, ends, each, BM=tiles.rows, BN=tiles.centers,
+        SHARED=shares > 1, num_warps=tiles.warps, num_stages=tiles.stages,
+        maxnreg=tiles.registers, **kind,
     )  # fmt: skip
     if shares > 1:
-        run_one_ends(parts, slices.units, lists, ends, m, shares, kind)
+        _one_ends[(triton.cdiv(m, 32),)](
+            parts, rows.units, *lists, *ends, m, shares, BM=32,
+            BS=min(128, triton.next_power_of_2(shares)), num_warps=4, **kind,
+        )  # fmt: skip
     return into
-
-
-def run_one_ends(
-    parts: torch.Tensor,
-    units: torch.Tensor,
-    lists: tuple[torch.Tensor, torch.Tensor] | OpenRows,
-    ends: tuple[torch.Tensor, ...],
-    m: int,
-    shares: int,
-    kind: dict[str, Any],
-) -> None:
-    """Scores and bounds from sums of positive and of negative terms, share by share."""
-    _one_ends[(triton.cdiv(m, 32),)](
-        parts, units, *lists, *ends, m, shares, BM=32,
-        BS=min(128, triton.next_power_of_2(shares)), num_warps=4, **kind,
-    )  # fmt: skip
 
 
 INTERPRETED = 4  # programs, where there is no GPU
 
 
-def programs_for(warps: int) -> int:
+def programs_for(warps: int, rows: torch.Tensor) -> int:
     """Programs that keep a GPU busy: of four warps three on each of an H200's 132 multiprocessors.
 
     Examples
     --------
-    >>> programs_for(4), programs_for(8)
-    (396, 264)
+    >>> programs_for(4, torch.zeros(1))
+    4
     """
-    return 132 * (3 if warps <= 4 else 2)
+    return 132 * (3 if warps <= 4 else 2) if rows.is_cuda else INTERPRETED
 
 
-def tiles_each(blocks: int, tiles: int, programs: int = 264) -> int:
+def tiles_each(blocks: int, tiles: int, programs: int) -> int:
     """How many tiles of centers a program sums: all, or fewer where rows are few.
 
     Examples
     --------
-    >>> tiles_each(1000, 75), tiles_each(1, 75), tiles_each(64, 75)
+    >>> tiles_each(1000, 75, 264), tiles_each(1, 75, 264), tiles_each(64, 75, 264)
     (75, 1, 19)
     """
     shares = max(1, min(tiles, programs // max(blocks, 1)))
@@ -167,8 +176,7 @@ def run_several(
     device = slices.units.device
     blocks = triton.cdiv(m, tiles.rows)
     # Of few rows the centers of a group are shared out: sums of sums have no more terms in a row.
-    programs = programs_for(tiles.warps) if slices.units.is_cuda else INTERPRETED
-    each = tiles_each(blocks * groups, layout.most_tiles, programs)
+    each = tiles_each(blocks * groups, layout.most_tiles, programs_for(tiles.warps, slices.units))
     shares = triton.cdiv(layout.most_tiles, each)
     sums = torch.empty(shares, m, groups * W, dtype=torch.float32, device=device)
     sizes = torch.empty(shares, m, groups, dtype=torch.float32, device=device)
