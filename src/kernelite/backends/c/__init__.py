@@ -33,6 +33,7 @@ from kernelite.backends.c.machine import (
     sum_text,
 )
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import Head
 from kernelite.model import CompiledModel
 from kernelite.model.export.emitting import Constants, function_body
 from kernelite.model.export.exact import kernel_values, prepared
@@ -49,7 +50,7 @@ from kernelite.model.export.selection import (
     require_label_variances,
     select,
     text_columns,
-    variance_problem,
+    with_probabilities,
 )
 from kernelite.model.export.tracing import Trace
 from kernelite.support.errors import UnsupportedModelError
@@ -199,7 +200,7 @@ def _source(
         )
     if density or (selection.falls_back and several):
         selection = select(model, "exact", dtype=dtype)  # such forms are not written in C
-    likely = _with_probabilities(selection, probabilities)
+    likely = with_probabilities(selection, probabilities, lambda: _unwritten(selection.head))
     methods = {"predict", "predict_proba"} if likely else {"predict"}
     check_size(selection, "C", spreads=std or bool(methods & selection.head.needs_posterior))
     _check_machine(selection)
@@ -212,27 +213,13 @@ def _source(
     )
 
 
-def _with_probabilities(selection: ExportSelection, wanted: bool | None) -> bool:
-    """Whether they are written: by default where no iteration and no variance is needed."""
-    head = selection.head
-    if wanted is None:
-        wanted = (
-            "predict_proba" in head.offers
-            and "predict_proba" not in head.needs_posterior
-            and head.judged_by("predict_proba") != "exact"
-        )
-    problem = None
-    if wanted and "predict_proba" not in head.offers:
-        problem = "it was trained without them, or has none"
-    elif wanted and "predict_proba" in head.needs_posterior:
-        problem = variance_problem(selection)
-    if problem is not None:
-        raise UnsupportedModelError(
-            f"this model's probabilities cannot be exported: {problem}; its labels and scores can."
-        )
-    if wanted:
+def _unwritten(head: Head) -> str | None:
+    """Why probabilities are not written; None where they are."""
+    try:
         answer(head, "predict_proba", moments(head, "predict_proba", Trace("C")))
-    return wanted
+    except UnsupportedModelError as error:
+        return str(error).rstrip(".")
+    return None
 
 
 def _spaced(c_type: str) -> str:

@@ -48,7 +48,7 @@ from kernelite.model.export.selection import (
     require_label_variances,
     select,
     text_columns,
-    variance_problem,
+    with_probabilities,
 )
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
@@ -114,7 +114,9 @@ def answers_of(
     ):
         selection = select(model, "exact", dtype=dtype)  # whose kernel values variances need
     check(selection, arithmetic.name)
-    likely = _with_probabilities(selection, probabilities)
+    likely = with_probabilities(
+        selection, probabilities, lambda: _problem(selection.head, "predict_proba")
+    )
     if std:
         require_deviations(selection)
     methods = {"predict", "predict_proba"} if likely else {"predict"}
@@ -280,23 +282,6 @@ def check(selection: ExportSelection, target: str = "ONNX") -> None:
         prepared(piece.model, X)
     check_size(selection, target, spreads=needs_variances(head))
     require_kernels(selection, target, lambda one: kernel_values(one, Graph().input("X")))
-
-
-def _with_probabilities(selection: ExportSelection, wanted: bool | None) -> bool:
-    """Whether probabilities are exported; by default not where they cost more than all the rest."""
-    head = selection.head
-    needs = "predict_proba" in head.needs_posterior
-    problem = _problem(head, "predict_proba") if "predict_proba" in head.offers else None
-    if "predict_proba" not in head.offers:
-        problem = "it was trained without them, or has none"
-    elif needs and not needs_variances(head):
-        problem = variance_problem(selection)
-    if wanted and problem is not None:
-        raise UnsupportedModelError(
-            f"this model's probabilities cannot be exported: {problem}; its labels and scores can."
-        )
-    costly = head.judged_by("predict_proba") == "exact" and not needs_variances(head)
-    return problem is None and (not costly if wanted is None else wanted)
 
 
 # Scores as nodes: rows are prepared, and those that a form leaves open go on.

@@ -40,7 +40,7 @@ __all__ = [
     "select",
     "text_columns",
     "unwritten",
-    "variance_problem",
+    "with_probabilities",
 ]
 
 Part: TypeAlias = Literal["all", "approximation", "exact"]
@@ -288,6 +288,33 @@ def require_label_variances(selection: ExportSelection) -> None:
         raise UnsupportedModelError(
             f"labels of this Gaussian process need its variances, and {problem}."
         )
+
+
+def with_probabilities(
+    selection: ExportSelection, wanted: bool | None, unwritten: Callable[[], str | None]
+) -> bool:
+    """Whether probabilities are exported; by default not where they cost more than all the rest.
+
+    Parameters
+    ----------
+    selection : ExportSelection
+    wanted : bool, optional
+        What the caller insists on.
+    unwritten : callable
+        Why their formula is not written on the target; None where it is.
+    """
+    head, problem = selection.head, None
+    if "predict_proba" not in head.offers:
+        problem = "it was trained without them, or has none"
+    elif "predict_proba" in head.needs_posterior:
+        problem = variance_problem(selection)
+    problem = problem or unwritten()
+    if wanted and problem is not None:
+        raise UnsupportedModelError(
+            f"this model's probabilities cannot be exported: {problem}; its labels and scores can."
+        )
+    costly = head.judged_by("predict_proba") == "exact" and not needs_variances(head)
+    return problem is None and (not costly if wanted is None else wanted)
 
 
 def require_deviations(selection: ExportSelection) -> None:
