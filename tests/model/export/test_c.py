@@ -286,6 +286,8 @@ def test_what_c_does_not_say_is_refused() -> None:
 def test_large_whole_labels_are_long_long() -> None:
     header = to_c(compiled(ClassifierHead(np.array([2**40, -1]))))
     assert "static const long long model_labels[2] = {1099511627776LL, -1LL};" in header
+    header = to_c(compiled(ClassifierHead(np.array([-(2**63), 2**63 - 1]))))
+    assert "{(-9223372036854775807LL - 1), 9223372036854775807LL};" in header
 
 
 def test_constants_are_one_triangle() -> None:

@@ -203,6 +203,15 @@ def test_a_plan_says_which_target_refuses_a_model() -> None:
     assert "Exports: JavaScript no (labels of 2^53 and more are no exact" in str(fast.plan)
 
 
+def test_labels_beyond_whole_numbers_of_64_bits_are_refused() -> None:
+    X, y = load_iris(return_X_y=True)
+    fast = kernelite.compile(SVC(gamma=0.1).fit(X, y.astype(np.uint64) + np.uint64(2**63)), X)
+    for write in (to_onnx, to_c, to_javascript):
+        with pytest.raises(UnsupportedModelError, match=r"labels of 2\^(63|53) and more"):
+            write(fast)
+    assert fast.export_refusals().keys() == {"ONNX", "C", "JavaScript"}
+
+
 def test_exports_are_tried_when_the_plan_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """They write a program in C and throw it away, which compiling need not wait for."""
     X, y = load_iris(return_X_y=True)

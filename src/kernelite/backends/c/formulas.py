@@ -22,6 +22,7 @@ __all__ = [
     "comment",
     "literal",
     "string",
+    "whole",
 ]
 
 # Numbers and labels as C99 source text.
@@ -109,6 +110,19 @@ def literal(value: float, dtype: str = "float64") -> str:
         return f"{float(str(single))!r}f"
     # Only bounds may be infinite; the largest number is as good a bound.
     return repr(float(value) if math.isfinite(value) else float(np.nan_to_num(value)))
+
+
+def whole(value: int, is_long: bool) -> str:
+    """A whole number; -2^63 has no literal, since the sign is not part of one.
+
+    Examples
+    --------
+    >>> whole(-7, False), whole(-(2**63), True)
+    ('-7', '(-9223372036854775807LL - 1)')
+    """
+    if value == -(2**63):
+        return f"({whole(value + 1, is_long)} - 1)"
+    return f"{int(value)}LL" if is_long else str(int(value))
 
 
 def array(name: str, values: NDArray[Any], dtype: str = "float64") -> str:

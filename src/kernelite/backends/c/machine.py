@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.c.formulas import CLanguage, Writer, array, literal, string
+from kernelite.backends.c.formulas import CLanguage, Writer, array, literal, string, whole
 from kernelite.machine.heads import Head
 from kernelite.machine.ops import C
 from kernelite.model import CompiledModel
@@ -110,7 +110,7 @@ def label_constants(w: Writer, labels: NDArray[Any] | None) -> LabelTable:
     elif kind == "real":
         values = [literal(label) for label in labels.tolist()]
     else:
-        values = [f"{int(label)}{'LL' if kind == 'long' else ''}" for label in labels.tolist()]
+        values = [whole(label, kind == "long") for label in labels.tolist()]
     const = "static const char *const" if kind == "string" else f"static const {c_type}"
     text = f"{const} {w.name}_labels[{len(values)}] = {{{', '.join(values)}}};\n"
     return LabelTable(text, c_type, form)
@@ -133,6 +133,8 @@ def _label_kind(classes: NDArray[Any]) -> str:
     if letter in "iu":
         if classes.dtype.itemsize == 1:
             return "small"
+        if max(labels) >= 2**63:
+            raise UnsupportedModelError("labels of 2^63 and more do not fit C's long long.")
         return "long" if max(abs(label) for label in labels) >= 2**31 else "whole"
     if letter not in "bf":
         raise UnsupportedModelError(

@@ -242,6 +242,8 @@ def _one_label_type(classes: NDArray[Any]) -> str:
     if kind in "UO" and any(label.encode("utf-8", "ignore").decode() != label for label in classes):
         raise UnsupportedModelError("labels must be text, without halves of letters (surrogates).")
     known = {"U": "object", "O": "object", "b": "bool", "i": "int64", "u": "int64", "f": "float64"}
+    if kind == "u" and classes.max() >= 2**63:
+        raise UnsupportedModelError("labels of 2^63 and more have no place in a graph's int64.")
     if kind not in known:
         raise UnsupportedModelError(f"labels of type {classes.dtype} cannot be in a graph.")
     return known[kind]
