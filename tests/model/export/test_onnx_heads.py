@@ -42,7 +42,8 @@ from kernelite.backends.onnx import (  # noqa: E402
     described,
     written,
 )
-from kernelite.model.export.graph import Graph, Value  # noqa: E402
+from kernelite.model.export.graph import Graph  # noqa: E402
+from kernelite.model.export.nodes import Value  # noqa: E402
 
 
 def run(graph: Any, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

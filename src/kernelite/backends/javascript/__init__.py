@@ -30,7 +30,8 @@ from kernelite.machine.preparation.columns import Columns
 from kernelite.model import CompiledModel
 from kernelite.model.export import answers
 from kernelite.model.export.answers import Answers, answers_of
-from kernelite.model.export.graph import Graph, Node, Value
+from kernelite.model.export.graph import Graph
+from kernelite.model.export.nodes import Node, Value
 from kernelite.model.export.selection import ExportSelection, Part
 from kernelite.support.errors import UnsupportedModelError
 

@@ -16,7 +16,8 @@ from kernelite.machine.ops import ONNX
 from kernelite.model import CompiledModel
 from kernelite.model.export.answers import Answers, answers_of, label_lists, label_type
 from kernelite.model.export.float32 import float32_error
-from kernelite.model.export.graph import Graph, Node, Value
+from kernelite.model.export.graph import Graph
+from kernelite.model.export.nodes import Node, Value
 from kernelite.model.export.selection import Dtype, ExportSelection, Part
 from kernelite.support.errors import UnsupportedModelError, optional
 

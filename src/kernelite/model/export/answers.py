@@ -34,8 +34,8 @@ from kernelite.model.export.exact import (
     log_sums,
     prepared,
 )
-from kernelite.model.export.graph import Formula, Graph, Value
-from kernelite.model.export.graph_ops import Table
+from kernelite.model.export.graph import Graph, Table
+from kernelite.model.export.nodes import Formula, Value
 from kernelite.model.export.selection import (
     Dtype,
     ExportSelection,

@@ -1,305 +1,342 @@
-"""A graph of operators on tensors, written like the formulas it computes.
+"""Graphs: the operations of `kernelite.machine.ops` as nodes; formulas become them as they stand.
 
-In: Python expressions over `Value`s. Out: nodes and constants, which a target writes: ONNX as they
-are, JavaScript as calls of functions. Operators have ONNX's names and meanings (version 18). A
-`Value` is the name of a tensor; rows are always its first axis. `Graph` has the operations of
-`kernelite.machine.ops`, so that formulas in these terms become nodes as they stand. The same node
-or constant is made once, and only what the outputs need is written.
+In: values of a graph, and constants. Out: a value each. What onnxruntime lacks in double precision,
+or rounds badly, is put together from what it has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeAlias
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations_with_replacement
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.machine.ops import ONNX, Arithmetic
-from kernelite.model.export.graph_ops import Operations
+from kernelite.machine.ops import ComposedOps
+from kernelite.model.export.nodes import Nodes, Value
+from kernelite.support.errors import UnsupportedModelError
 
-__all__ = ["Formula", "Graph", "Node", "Value"]
+__all__ = ["Graph", "Table"]
 
-BACKWARDS = 2**63 - 1  # a slice from the last column to the first
-NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}
-COMPARED = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"}
-
-Formula: TypeAlias = Any  # a head or a criterion: typed for arrays, and written for values too
-Kind: TypeAlias = str  # of the tensor's entries: "f"loat, "i"nteger, "b"oolean, "O"bject (text)
+PIECES, DEGREE = 24, 14  # of the error function's polynomials
 
 
-class Node(NamedTuple):
-    """An operator, its inputs, its one output, its attributes."""
-
-    operator: str
-    inputs: tuple[str, ...]
-    output: str
-    options: dict[str, Any]
+def _each(name: str, kind: str = "f") -> Any:
+    """A node of one input."""
+    return lambda self, x: self.op(name, x, kind=kind)
 
 
-class Graph(Operations):
-    """Nodes and constants under construction, and the operations that make them.
+def _of_two(name: str) -> Any:
+    """A node of two inputs, the second perhaps a constant."""
+    return lambda self, x, y: x.combined(name, y)
 
-    Parameters
-    ----------
-    dtype : {"float64", "float32"}
-        Of every real number in the graph.
-    arithmetic : Arithmetic
-        How the target rounds.
-    prefix : str
-        What its names begin with: those of a graph inside another must be its own.
+
+class Graph(Nodes, ComposedOps):
+    """What a formula may use, in terms of nodes and constants that a graph adds.
+
+    `kernelite.machine.ops` says what each does.
     """
 
-    def __init__(
-        self, dtype: str = "float64", arithmetic: Arithmetic = ONNX, prefix: str = ""
-    ) -> None:
-        self.dtype, self.arithmetic, self.prefix = np.dtype(dtype), arithmetic, prefix
-        self.nodes: list[Node] = []
-        self.constants: dict[str, NDArray[Any]] = {}
-        self._made: dict[Any, Value] = {}
+    by_products = True
+    stops = True  # a place beyond a table stops the run, with an error
 
-    # Nodes and constants ----------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise UnsupportedModelError(
+            f"it needs the operation `{name}`, which graphs do not have; predict in Python."
+        )
 
-    def input(self, name: str, ndim: int = 2, kind: Kind = "f") -> Value:
-        """A value that the caller feeds."""
-        return Value(self, f"{self.prefix}{name}", ndim, kind)
+    abs, exp, log, sqrt, sign = (_each(name) for name in ("Abs", "Exp", "Log", "Sqrt", "Sign"))
+    isnan, isinf = _each("IsNaN", "b"), _each("IsInf", "b")
+    maximum, minimum = _of_two("Max"), _of_two("Min")
 
-    def outer(self, value: Value) -> Value:
-        """A value of the graph around this one, which may be used here."""
-        return Value(self, value.name, value.ndim, value.kind)
+    def clip(self, x: Value, low: float, high: float) -> Value:
+        """Brought into [low, high]."""
+        return self.op("Clip", x, self.real(low), self.real(high))
 
-    def inner(self) -> Graph:
-        """An empty graph, for an operator that repeats one."""
-        return Graph(self.dtype.name, self.arithmetic, f"inner{len(self._made)}_")
+    def nextafter(self, x: Value, towards: float) -> Value:
+        """A value beyond x, in the direction of minus infinity or infinity, by a few ulp."""
+        reach = self.abs(x) * 2.0**-50 + 1e-300
+        return x + reach if towards > 0 else x - reach
 
-    def op(
-        self, name: str, *inputs: Value, ndim: int | None = None, kind: Kind = "f", **options: Any
-    ) -> Value:
-        """The node's one output; by default as many axes as its inputs have at most."""
-        key = (name, *(v.name for v in inputs), *sorted((k, repr(v)) for k, v in options.items()))
-        if key not in self._made:
-            output = f"{self.prefix}{name.lower()}_{len(self._made)}"
-            self.nodes.append(Node(name, tuple(v.name for v in inputs), output, options))
-            axes = max(v.ndim for v in inputs) if ndim is None else ndim
-            self._made[key] = Value(self, output, axes, kind)
-        return self._made[key]
+    def where(self, condition: Value, yes: Any, no: Any) -> Value:
+        """`yes` where the condition holds, else `no`."""
+        given = [side for side in (yes, no) if _is_value(side)]
+        kinds = {side.kind for side in given} | {
+            np.asarray(side).dtype.kind for side in (yes, no) if not _is_value(side)
+        }
+        kind = "i" if kinds == {"i"} else "b" if kinds == {"b"} else "f"
+        kind = "O" if kinds & {"O", "U"} else kind
+        sides = [self.like(side, condition.ndim, kind) for side in (yes, no)]
+        if kind == "f":
+            sides = [side.real() for side in sides]
+        axes = max(condition.ndim, *(side.ndim for side in given)) if given else condition.ndim
+        return self.op("Where", condition, *sides, ndim=axes, kind=kind)
 
-    def constant(self, array: NDArray[Any]) -> Value:
-        """A tensor as it is."""
-        text = array.dtype.kind in "UO"
-        data = tuple(array.tolist()) if text else np.ascontiguousarray(array).tobytes()
-        key = (array.dtype.str, array.shape, data)
-        if key not in self._made:
-            name = f"{self.prefix}constant_{len(self._made)}"
-            self.constants[name] = array
-            kind = {"u": "i", "U": "O"}.get(array.dtype.kind, array.dtype.kind)
-            self._made[key] = Value(self, name, array.ndim, kind)
-        return self._made[key]
+    def sum(self, x: Value, axis: int = 1, keepdims: bool = False) -> Value:
+        """Sums along an axis."""
+        return self._reduced("ReduceSum", x.real(), axis, keepdims)
 
-    def real(self, array: Any) -> Value:
-        """A constant of the graph's own precision."""
-        return self.constant(np.asarray(array, dtype=self.dtype))
+    def max(self, x: Value, axis: int = 1, keepdims: bool = False) -> Value:
+        """The largest along an axis."""
+        return self._reduced("ReduceMax", x, axis, keepdims)
 
-    def index(self, array: Any) -> Value:
-        """A constant of int64."""
-        return self.constant(np.asarray(array, dtype=np.int64))
+    def min(self, x: Value, axis: int = 1, keepdims: bool = False) -> Value:
+        """The smallest along an axis."""
+        return self._reduced("ReduceMin", x, axis, keepdims)
 
-    def like(self, array: Any, ndim: int, kind: Kind) -> Value:
-        """A constant to combine with a value of that kind; a single number has its number of axes.
+    def all(self, x: Value, axis: int = 1) -> Value:
+        """Where all along an axis are true."""
+        return self.min(x.real(), axis) > 0.5
 
-        onnxruntime takes 35 times as long for a column of shape (m, 1) and a number of shape ().
+    def any(self, x: Value, axis: int = 1) -> Value:
+        """Where any along an axis is true."""
+        return self.max(x.real(), axis) > 0.5
+
+    def argmax(self, x: Value, axis: int = 1) -> Value:
+        """Where the first of the largest stands."""
+        return self.op("ArgMax", x.real(), axis=axis, keepdims=0, ndim=x.ndim - 1, kind="i")
+
+    def concat(self, parts: Sequence[Value], axis: int = 0) -> Value:
+        """Tensors one after another along an axis."""
+        kinds = {part.kind for part in parts}
+        if len(kinds) > 1:
+            parts = [part.real() for part in parts]
+        if len(parts) == 1:
+            return parts[0]
+        return self.op("Concat", *parts, axis=axis, kind=parts[0].kind)
+
+    def stack(self, parts: Sequence[Value], axis: int = 1) -> Value:
+        """Tensors of one axis, side by side."""
+        return self.concat([part[:, None] for part in parts], axis=axis)
+
+    def take(self, constants: NDArray[Any], index: Value) -> Value:
+        """Entries of a constant array: labels, or rows of numbers."""
+        table = self.labels(constants) if constants.ndim == 1 else self.real(constants)
+        axes = index.ndim + table.ndim - 1
+        return self.op("Gather", table, index, axis=0, ndim=axes, kind=table.kind)
+
+    def entries(self, table: NDArray[Any], index: Value) -> Value:
+        """Entries of a constant array of reals."""
+        return self.op("Gather", self.real(table), index, axis=0, ndim=index.ndim)
+
+    def take_along_axis(self, x: Value, index: Value, axis: int = 1) -> Value:
+        """One entry per row, at a column of places."""
+        return self.op("GatherElements", x, index, axis=axis, kind=x.kind)
+
+    def astype(self, x: Value, dtype: Any) -> Value:
+        """As whole numbers, or as reals of the graph's precision, whichever are asked for."""
+        if np.dtype(dtype).kind in "iu":
+            return x if x.kind == "i" else self.op("Cast", x, to="int64", kind="i")
+        return x.real()
+
+    def full(self, shape: tuple[Any, ...], value: Any) -> Value:
+        """A number in every entry; the first axis is that of another value's rows."""
+        rows, *rest = shape
+        size = self.concat([rows.count, self.index(rest)]) if rest else rows.count
+        return self._filled(size, value, len(shape))
+
+    def full_like(self, x: Value, value: Any) -> Value:
+        """A number in every entry, in the shape of another value."""
+        kind = {"b": bool, "i": int}.get(x.kind, float)
+        return self._filled(self.op("Shape", x, ndim=1, kind="i"), kind(value), x.ndim)
+
+    def erf(self, x: Value) -> Value:
+        """The error function, within a few ulp of 1: Taylor's polynomial on each piece of [0, 6].
+
+        The operator has no double precision in onnxruntime. Derivatives are those of exp(-c^2):
+        Hermite polynomials with alternating signs.
         """
-        if isinstance(array, Value):
-            return array
-        array = np.asarray(array)
-        if array.size == 1 and array.ndim <= ndim:
-            array = array.reshape((1,) * ndim)
-        if array.dtype.kind in "bUO":
-            return self.labels(array)
-        whole = array.dtype.kind in "iu" and kind == "i"
-        return self.index(array) if whole else self.real(array)
+        from scipy.special import erf
 
-    def labels(self, array: NDArray[Any]) -> Value:
-        """A constant of labels: whole numbers, booleans, reals or strings."""
-        if array.dtype.kind in "UO":
-            array = array.astype(object)
-        elif array.dtype.kind in "iu":
-            array = array.astype(np.int64)
-        return self.constant(array)
+        half = 3.0 / PIECES
+        c = half * np.arange(1.0, 2.0 * PIECES, 2.0)
+        tables, before, now = [erf(c)], np.zeros_like(c), np.ones_like(c)
+        scale = half * 2.0 / math.sqrt(math.pi) * np.exp(-c * c)
+        for n in range(1, DEGREE + 1):
+            tables.append(scale * now)
+            before, now = now, -2.0 * c * now - 2.0 * (n - 1.0) * before
+            scale = scale * (half / (n + 1.0))
+        size = self.minimum(self.abs(x), 6.0)
+        place = self.minimum(self.op("Floor", size * (PIECES / 6.0)), PIECES - 1.0)
+        index = self.op("Cast", place, to="int64", kind="i")
+        t = size * (PIECES / 3.0) - (place * 2.0 + 1.0)
+        value = None
+        for table in tables[::-1]:
+            coefficient = self.entries(table, index)
+            value = coefficient if value is None else value * t + coefficient
+        assert value is not None
+        return self.sign(x) * value
 
-    def named(self, value: Value, name: str) -> None:
-        """Make a value an output of that name."""
-        self.nodes.append(Node("Identity", (value.name,), name, {}))
+    def squared_norms(self, x: Value) -> Value:
+        """|x|^2 of each row, shape (m,)."""
+        return self.op("ReduceSumSquare", x, self.index([1]), keepdims=0, ndim=1)
 
-    # Reading ----------------------------------------------------------------------------------
+    def contract(self, x: Value, matrices: NDArray[Any]) -> Value:
+        """x'M_j x of each row and matrix: (m, r) and (k, r, r) to (m, k)."""
+        k, r = matrices.shape[:2]
+        pulled = x @ matrices.transpose(1, 0, 2).reshape(r, k * r)
+        if k == 1:
+            return self.sum(pulled * x, keepdims=True)
+        return self.sum(pulled.reshape(-1, k, r) * x.reshape(-1, 1, r), axis=2)
 
-    def needed(self, outputs: Iterable[str]) -> tuple[list[Node], dict[str, NDArray[Any]]]:
-        """The nodes that these values need, in order, and the constants of these."""
-        needed, nodes = set(outputs), []
-        for node in reversed(self.nodes):
-            if node.output in needed:
-                needed |= set(node.inputs)
-                if "body" in node.options:  # which may use values of this graph
-                    needed |= {name for own in node.options["body"][0].nodes for name in own.inputs}
-                nodes.append(node)
-        return nodes[::-1], {name: a for name, a in self.constants.items() if name in needed}
+    def contract_cubic(self, x: Value, packed: NDArray[Any]) -> Value:
+        """sum_{a<=b<=c} t_abc x_a x_b x_c of each row and packed tensor: shape (m, k)."""
+        # Columns stand for rows here: long runs, whatever the number of directions.
+        across, k, parts = x.transposed(), len(packed), []
+        for start, matrices in _by_halves(packed):
+            r, size = matrices.shape[1:3]
+            part = across.span(start, start + size)
+            products = part.reshape(size, 1, -1) * part.reshape(1, size, -1)
+            lines = self.real(matrices.reshape(k * r, size * size))
+            pulled = (lines @ products.reshape(size * size, -1)).reshape(k, r, -1)
+            parts.append(self.sum(pulled * across, axis=1).transposed())
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+    def squared_distances(self, rows: Value, centers: NDArray[Any]) -> Value:
+        """|x - z|^2 of all pairs, by differences: shape (m, n)."""
+        return self._over_features("square", rows, centers)
+
+    def city_distances(self, rows: Value, centers: NDArray[Any]) -> Value:
+        """|x - z|_1 of all pairs, likewise."""
+        return self._over_features("size", rows, centers)
+
+    def lookup(self, x: Value, keys: Sequence[str], values: Sequence[int], other: int) -> Value:
+        """The number of each text, `other` where it is no key."""
+        known: dict[str, Any] = {"keys": list(keys), "values": list(values), "other": other}
+        return self.op("LabelEncoder", x, kind="i", **known)
+
+    def table(self, columns: Sequence[Value]) -> Table:
+        """Columns of several kinds, side by side."""
+        return Table(dict(enumerate(columns)))
+
+    def iterate(self, step: Any, state: Value, given: Sequence[Value], most: int) -> Value:
+        """Rows of `state`, each changed by `step` while it says so, `most` times at most."""
+        body = self.inner()
+        turn, going = body.input("turn", 0, "i"), body.input("going", 0, "b")
+        now = body.input("state", state.ndim)
+        new, running = step(now, *(body.value(v.name, v.ndim, v.kind) for v in given))
+        left = body.op("ReduceSum", running.real(), keepdims=0, ndim=0) > 0.5
+        kept = body.where(running[:, None], new, now)
+        times, yes = self.constant(np.array(most)), self.constant(np.array(True))
+        inside = body, (turn, going, now), (left, kept)
+        return self.op("Loop", times, yes, state, body=inside, ndim=state.ndim)
+
+    def function(self, name: str, x: Value) -> Value:
+        """An elementary function by NumPy's name."""
+        if name not in _FUNCTIONS:
+            raise UnsupportedModelError(f"its values pass through numpy.{name}")
+        return _FUNCTIONS[name](self, x)
+
+    def _reduced(self, name: str, x: Value, axis: int, keepdims: bool) -> Value:
+        axes = x.ndim if keepdims else x.ndim - 1
+        return self.op(name, x, self.index([axis]), keepdims=int(keepdims), ndim=axes)
+
+    def _filled(self, size: Value, value: Any, ndim: int) -> Value:
+        dtype = {bool: np.dtype(bool), int: np.dtype(np.int64)}.get(type(value), self.dtype)
+        entry = np.array([value], dtype)
+        return self.op("ConstantOfShape", size, value=entry, ndim=ndim, kind=dtype.kind)
+
+    def _over_features(self, term: str, rows: Value, centers: NDArray[Any]) -> Value:
+        """The sum of |z - x| or its square over features, one at a time: (m, n) numbers each."""
+        points = self.real(centers)
+        key = term, rows.name, points.name
+        if key not in self._made:
+            body = self.inner()
+            total, z, x = body.input("total"), body.input("z", 1), body.input("x", 1)
+            gap = z[:, None] - x
+            added = total + (gap * gap if term == "square" else body.abs(gap))
+            self._made[key] = self.op(
+                *("Scan", self.full((rows.shape[0], len(centers)), 0.0), rows, points),
+                body=(body, (total, z, x), (added,)),
+                num_scan_inputs=2,
+                scan_input_axes=[1, 1],
+            )
+        return self._made[key]
 
 
-class _RowCount:
-    """How many rows a value has, known when the graph runs."""
+class Table:
+    """Columns of rows, each a value of one axis: what encoders take."""
 
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-    @property
-    def count(self) -> Value:
-        """A tensor of one whole number."""
-        return self.value.graph.op("Shape", self.value, start=0, end=1, ndim=1, kind="i")
-
-
-def _operator(name: str, *, turned: bool = False) -> Any:
-    """An operator of Python's that adds a node of that name."""
-
-    def operate(self: Value, other: Any) -> Value:
-        return self.combined(name, other, turned=turned)
-
-    return operate
-
-
-class Value:
-    """A tensor of a graph; operators add nodes. Plain numbers become constants."""
-
-    __array_ufunc__ = None  # so that arrays leave operators to this class
-    __iter__ = None
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, graph: Graph, name: str, ndim: int = 2, kind: Kind = "f") -> None:
-        self.graph, self.name, self.ndim, self.kind = graph, name, ndim, kind
-        self.width: int | None = None
+    def __init__(self, columns: Mapping[int, Value]) -> None:
+        self.columns = columns
+        self.graph = next(iter(columns.values())).graph
 
     def __array_namespace__(self) -> Graph:
         return self.graph
 
-    def __bool__(self) -> bool:
-        raise TypeError("what a value is shows only when the graph runs")
-
-    @property
-    def shape(self) -> tuple[_RowCount]:
-        """The rows; see `Graph.full` and `reshape`."""
-        return (_RowCount(self),)
-
-    def combined(self, name: str, other: Any, *, turned: bool = False) -> Value:
-        """A node of two inputs, of one type; whole numbers stay so unless they are divided."""
-        right = self.graph.like(other, self.ndim, self.kind)
-        if not isinstance(other, Value) and _is_dropped(name, np.asarray(other)):
-            right = self.graph.full_like(self.real(), float(np.asarray(other).reshape(-1)[0]))
-        same = self.kind == right.kind and (self.kind != "b" or name in ("And", "Or", "Equal"))
-        if not same or (name == "Div" and self.kind == "i"):
-            self, right = self.real(), right.real()
-        kind = "b" if name in COMPARED or name in ("And", "Or") else self.kind
-        sides = (right, self) if turned else (self, right)
-        return self.graph.op(name, *sides, kind=kind)
-
-    __add__ = __radd__ = _operator("Add")
-    __sub__, __rsub__ = _operator("Sub"), _operator("Sub", turned=True)
-    __mul__ = __rmul__ = _operator("Mul")
-    __truediv__, __rtruediv__ = _operator("Div"), _operator("Div", turned=True)
-    __gt__, __ge__ = _operator("Greater"), _operator("GreaterOrEqual")
-    __lt__, __le__ = _operator("Less"), _operator("LessOrEqual")
-    __and__, __or__ = _operator("And"), _operator("Or")
-    __eq__ = _operator("Equal")
-
-    def __ne__(self, other: Any) -> Value:  # type: ignore[override]
-        return ~self.combined("Equal", other)
-
-    def __matmul__(self, other: Any) -> Value:
-        """By Gemm, where there are two axes.
-
-        onnxruntime takes a number beside MatMul into it, in single precision (seen in 1.31).
-        """
-        right = other if isinstance(other, Value) else self.graph.real(other)
-        name = "Gemm" if self.ndim == right.ndim == 2 else "MatMul"
-        return self.graph.op(name, self.real(), right)
-
-    def __invert__(self) -> Value:
-        return self.graph.op("Not", self, kind="b")
-
-    def __neg__(self) -> Value:
-        return self.graph.op("Neg", self, kind=self.kind)
-
-    def __getitem__(self, key: tuple[slice, Any]) -> Value:
-        """Columns: `x[:, 3]`, `x[:, [2, 0]]`, `x[:, 1:]`, `x[:, ::-1]`; `x[:, None]`: an axis."""
-        graph, (rows, columns) = self.graph, key
-        assert rows == slice(None)
-        if columns is None:
-            return self.reshape(-1, 1)
-        if self.width == 1 and not isinstance(columns, slice) and np.ndim(columns) == 0:
-            return self.reshape(-1)  # which costs nothing
-        if not isinstance(columns, slice):
-            index = graph.index(columns)
-            axes = self.ndim - 1 + index.ndim
-            return graph.op("Gather", self, index, axis=1, ndim=axes, kind=self.kind)
-        step = columns.step or 1
-        start, stop = (0, BACKWARDS) if step > 0 else (BACKWARDS, -BACKWARDS)
-        ends = (
-            (start if columns.start is None else columns.start),
-            (stop if columns.stop is None else columns.stop),
-        )
-        limits = (graph.index([number]) for number in (*ends, 1, step))
-        return graph.op("Slice", self, *limits, ndim=self.ndim, kind=self.kind)
-
-    def real(self) -> Value:
-        """Truth values or whole numbers as reals of the graph's precision."""
-        if self.kind == "f":
-            return self
-        return self.graph.op("Cast", self, to=self.graph.dtype.name)
-
-    def reshape(self, *shape: Any) -> Value:
-        """-1: whatever is left; the rows of a value, as many as there are."""
-        sizes = [size if isinstance(size, int) else 0 for size in shape]
-        return self.graph.op(
-            "Reshape", self, self.graph.index(sizes), ndim=len(sizes), kind=self.kind
-        )
-
-    def of_width(self, width: int) -> Value:
-        """The same tensor, known to have so many columns."""
-        self.width = width
-        return self
-
-    def on_two_axes(self) -> Value:
-        """A column, of one entry per row."""
-        return self if self.ndim == 2 else self.reshape(-1, 1)
-
-    def transposed(self) -> Value:
-        """Rows as columns."""
-        return self.graph.op("Transpose", self, perm=[1, 0])
-
-    def rows(self, index: Value) -> Value:
-        """Some of its rows."""
-        return self.graph.op("Gather", self, index, axis=0, ndim=self.ndim, kind=self.kind)
-
-    def span(self, start: int, stop: int) -> Value:
-        """Its rows from `start` to before `stop`."""
-        ends = self.graph.index([start]), self.graph.index([stop])
-        return self.graph.op("Slice", self, *ends, kind=self.kind)
-
-    def places(self) -> Value:
-        """Indices of the rows, of one truth value each, that are true: shape (count,)."""
-        return self.graph.op("NonZero", self.reshape(-1), ndim=2, kind="i").reshape(-1)
-
-    def updated(self, index: Value, rows: Value) -> Value:
-        """The same tensor with some rows replaced."""
-        return self.graph.op("ScatterND", self, index.reshape(-1, 1), rows, ndim=self.ndim)
+    def __getitem__(self, key: tuple[slice, int]) -> Value:
+        return self.columns[key[1]]
 
 
-def _is_dropped(name: str, array: NDArray[Any]) -> bool:
-    """Whether onnxruntime would take a constant for neutral, and leave the node out.
+def _by_halves(packed: NDArray[Any]) -> list[tuple[int, NDArray[Any]]]:
+    """For each half of the directions its start, and t_abc of shape (k, r, size, size).
 
-    It looks at single numbers in single precision: adding 1e-50 or multiplying by 1 + 1e-9 does
-    nothing, it finds (seen in 1.31). Margins of bounds are such numbers; a tensor that is filled
-    when the graph runs is left alone.
+    Two of a, b, c are in the same half, so that products of pairs within the halves are all that is
+    needed: whole outer products, nothing to be picked.
     """
-    if array.size != 1 or name not in NEUTRAL:
-        return False
-    value = float(array.reshape(-1)[0])
-    return value != NEUTRAL[name] and np.float32(value) == NEUTRAL[name]
+    r = 1
+    while r * (r + 1) * (r + 2) // 6 < packed.shape[1]:
+        r += 1
+    a, b, c = np.array(list(combinations_with_replacement(range(r), 3))).T
+    half, found = np.arange(r) >= r // 2, []
+    paired = half[a] == half[b]
+    alone, one, other = (np.where(paired, *sides) for sides in ((c, a), (a, b), (b, c)))
+    for start, stop in ((0, r // 2), (r // 2, r)):
+        matrices = np.zeros((len(packed), r, stop - start, stop - start))
+        own = (start <= one) & (one < stop)
+        matrices[:, alone[own], one[own] - start, other[own] - start] = packed[:, own]
+        found.append((start, matrices))
+    return found if r > 1 else found[1:]
+
+
+def _is_value(x: Any) -> bool:
+    return not isinstance(x, bool | int | float | str | np.generic | np.ndarray)
+
+
+def _log1p(xp: Graph, x: Value) -> Value:
+    """Kahan's: what 1 + x rounds away cancels in x / (u - 1)."""
+    u = x + 1.0
+    plain = (u == 1.0) | xp.isinf(u)
+    return xp.where(u == 1.0, x, xp.log(u) * xp.where(plain, 1.0, x / (u - 1.0)))
+
+
+def _expm1(xp: Graph, x: Value) -> Value:
+    """Kahan's, the other way round."""
+    u = xp.exp(x)
+    plain = (u == 1.0) | (u == 0.0) | xp.isinf(u)
+    return xp.where(u == 1.0, x, (u - 1.0) * xp.where(plain, 1.0, x / xp.log(u)))
+
+
+def _sinh(xp: Graph, x: Value) -> Value:
+    e = _expm1(xp, xp.abs(x))
+    return xp.sign(x) * 0.5 * (e + xp.where(xp.isinf(e), 1.0, e / (e + 1.0)))
+
+
+def _arcsinh(xp: Graph, x: Value) -> Value:
+    size = xp.abs(x)
+    return xp.sign(x) * _log1p(xp, size + size * size / (1.0 + xp.sqrt(size * size + 1.0)))
+
+
+_FUNCTIONS: dict[str, Any] = {
+    "arcsinh": _arcsinh,
+    "arctan": lambda xp, x: xp.op("Atan", x),
+    "cbrt": lambda xp, x: xp.sign(x) * xp.abs(x).combined("Pow", 1.0 / 3.0),
+    "deg2rad": lambda xp, x: x * (math.pi / 180.0),
+    "exp": Graph.exp,
+    "exp2": lambda xp, x: xp.exp(x * math.log(2.0)),
+    "expm1": _expm1,
+    "log": Graph.log,
+    "log10": lambda xp, x: xp.log(x) * (1.0 / math.log(10.0)),
+    "log1p": _log1p,
+    "log2": lambda xp, x: xp.log(x) * (1.0 / math.log(2.0)),
+    "negative": lambda xp, x: -x,
+    "rad2deg": lambda xp, x: x * (180.0 / math.pi),
+    "sin": lambda xp, x: xp.op("Sin", x),
+    "sinh": _sinh,
+    "sqrt": Graph.sqrt,
+    "tanh": lambda xp, x: xp.op("Tanh", x),
+}
