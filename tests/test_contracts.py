@@ -26,7 +26,7 @@ TABLES = {
     # From a kernel function to sums without centers, to its rounding, to a loop of its own, and to
     # the factors of Shapley values.
     *("backends/cpu/exact_packed.py", "backends/cpu/exact_rounding.py"),
-    *("backends/cpu/fused_sigmoid.py", "explain/terms.py"),
+    *("backends/cpu/fused_sums.py", "explain/terms.py"),
 }
 ROOTS = {"Head", "Criterion", "SeriesForm", "CubicForm", "DirectionalBound", "Kernel"}
 BOUNDARY = {"Head", "Kernel"}  # "is this one at all" is a question about what a caller passed

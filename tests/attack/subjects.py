@@ -21,10 +21,10 @@ from kernelite.backends.cpu.factors import (
 from kernelite.backends.cpu.kernels import quadratic_dense, quadratic_sparse, third_dense
 from kernelite.backends.cpu.kernels.bounds import prepare_certificate
 from kernelite.backends.cpu.local import LocalEngine
-from kernelite.backends.cpu.outside import OutsideRows, damped
+from kernelite.backends.cpu.parts import PartRows, PartStages, sum_stages
+from kernelite.backends.cpu.rows import OutsideRows, damped
 from kernelite.backends.cpu.short_rest import BASIS_COLUMNS, ShortRest, leading_columns
 from kernelite.backends.cpu.staging import stage_engine
-from kernelite.backends.cpu.sums import PartRows, PartStages, sum_stages
 from kernelite.backends.cpu.variance import Variances
 from kernelite.machine.expansion import KernelExpansion, kernel_values
 from kernelite.machine.heads import ClassifierHead

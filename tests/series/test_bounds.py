@@ -15,7 +15,7 @@ from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.kernels import third_dense
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.local import LocalEngine
-from kernelite.backends.cpu.outside import OutsideRows, damped
+from kernelite.backends.cpu.rows import OutsideRows, damped
 from kernelite.backends.cpu.staging import stage_engine
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.approximation import Approximation, LocalSums, certify

@@ -44,7 +44,7 @@ from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
-    from kernelite.backends.cpu.row_moments import RowMoments
+    from kernelite.backends.cpu.moments import RowMoments
     from kernelite.backends.cpu.variance import Variances
     from kernelite.explain.centers import Centers
     from kernelite.model.compiled import CompiledModel

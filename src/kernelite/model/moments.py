@@ -24,8 +24,7 @@ from kernelite.program.criteria import never
 from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
-    from kernelite.backends.cpu.joint_variance import JointMoments
-    from kernelite.backends.cpu.row_moments import RowMoments
+    from kernelite.backends.cpu.moments import JointMoments, RowMoments
     from kernelite.backends.cpu.variance import Variances
     from kernelite.model.fields import ModelFields
 
@@ -85,7 +84,7 @@ def mean_and_spread(model: ModelFields, X: Any) -> tuple[FloatArray, FloatArray]
 
 def row_moments_of(model: ModelFields) -> RowMoments | None:
     """What answers one row alone, laid out; None where that takes more than sums and a variance."""
-    from kernelite.backends.cpu.row_moments import RowMoments
+    from kernelite.backends.cpu.moments import RowMoments
 
     whole = model.parts or model._has_steps or not model.preparation.rowwise
     proven = model.guarantee in ("certified", "exact") and model.head.scores_are_values
@@ -216,7 +215,7 @@ def _joint_moments(model: ModelFields, given: Sequence[Any]) -> JointMoments | N
     asked[0] += given[0].shape[0]
     worth = JOINT_WORTH * len(latent.posterior.weights)
     if "_joint" not in model.__dict__ and asked[0] >= worth and given[0].shape[0] >= FEWEST_JOINT:
-        from kernelite.backends.cpu.joint_variance import JointMoments
+        from kernelite.backends.cpu.moments import JointMoments
 
         some = slice(0, min(given[0].shape[0], PROBED_MOMENT_ROWS))
         seen = model.parts[0].model._runner.dense(given[0], some)[0]

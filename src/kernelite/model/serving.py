@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from kernelite.backends.cpu.outside import OutsideRows
+from kernelite.backends.cpu.parts import PartRows
+from kernelite.backends.cpu.rows import OutsideRows
 from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.staging import stage_model, stage_parts
-from kernelite.backends.cpu.sums import PartRows
 from kernelite.data.rows.inputs import (
     FLOAT64,
     FloatArray,

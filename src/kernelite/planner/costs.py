@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from kernelite.backends.cpu.approximation import runs_at_once
-from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS
 from kernelite.backends.cpu.exact_dense import WIDEST_PANEL_FEATURES
 from kernelite.backends.cpu.local import LEAF, LocalEngine, Visits
+from kernelite.backends.cpu.rows import BLOCK_ELEMENTS
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.rows.inputs import is_sparse
 from kernelite.machine.expansion import KernelExpansion

@@ -18,11 +18,11 @@ from typing import TypeAlias
 import numpy as np
 
 from kernelite.backends.cpu.approximation import FormStages, form_stages
-from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.limits import limit_threads, thread_count
 from kernelite.backends.cpu.local import LocalEngine
 from kernelite.backends.cpu.one_pass import labels_of
+from kernelite.backends.cpu.rows import BLOCK_ELEMENTS
 from kernelite.backends.cpu.staging import stage_engine
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion

@@ -8,9 +8,9 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.backends.cpu.approximation import FirstForms, PairedEngine, form_stages, forms_alone
-from kernelite.backends.cpu.dense_rows import MappedRows
 from kernelite.backends.cpu.exact import DoublePrecision, ExactEngine
 from kernelite.backends.cpu.kernels import third_dense
+from kernelite.backends.cpu.rows import MappedRows
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import OutlierHead

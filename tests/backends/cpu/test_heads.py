@@ -11,7 +11,7 @@ from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.heads import decisions_of, judge
 from kernelite.backends.cpu.kernels.providers import jit_available
 from kernelite.backends.cpu.one_pass import labels_of
-from kernelite.backends.cpu.outside import Damped, OutsideRows
+from kernelite.backends.cpu.rows import Damped, OutsideRows
 from kernelite.machine.heads import ClassifierHead, Head, LinearHead, OutlierHead
 from kernelite.program.bounded import Bounded, Factored, spelled_out
 from kernelite.program.cascade import holds, judged

@@ -13,8 +13,8 @@ import pytest
 from sklearn.svm import SVC
 
 import kernelite as kl
-from kernelite.backends.cpu import blocks as module
 from kernelite.backends.cpu import limits
+from kernelite.backends.cpu import rows as module
 from kernelite.backends.cpu.staging import stage_model
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.rows.inputs import FloatArray

@@ -24,8 +24,8 @@ from kernelite.backends.cpu.factors import (
     InverseFactor,
     deviation_bound,
 )
-from kernelite.backends.cpu.joint_variance import JointMoments
 from kernelite.backends.cpu.kernels.compiling import jit_available
+from kernelite.backends.cpu.moments import JointMoments
 from kernelite.backends.cpu.short_rest import (
     ShortRest,
     _norm_of_rounding,

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.dense_rows import as_dense
 from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.one_pass import ALWAYS_PROBED, FormPass, SignLabels
+from kernelite.backends.cpu.rows import as_dense
 from kernelite.data.rows.inputs import FloatArray, dense_block, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import FIRST, FULL, OPEN, THIRD, Bounded

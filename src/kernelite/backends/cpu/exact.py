@@ -13,16 +13,21 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from kernelite.backends.cpu.dense_rows import MappedRows, as_dense
 from kernelite.backends.cpu.exact_dense import WIDEST_PANEL_FEATURES, DenseExact, SparseExact
 from kernelite.backends.cpu.exact_packed import LinearExact, PackedExact, SinglePacked
 from kernelite.backends.cpu.fused_pairs import FusedPairs
-from kernelite.backends.cpu.fused_sigmoid import sigmoid_sums
-from kernelite.backends.cpu.fused_sums import FusedValues, PanelSums, in_precision, rbf_sums
+from kernelite.backends.cpu.fused_sums import (
+    FusedValues,
+    PanelSums,
+    in_precision,
+    rbf_sums,
+    sigmoid_sums,
+)
 from kernelite.backends.cpu.fused_tangents import SeveralTangents, tangent_sums
 from kernelite.backends.cpu.heads import settled_by
 from kernelite.backends.cpu.one_pass import SignLabels, SumsPass
 from kernelite.backends.cpu.panels import shown_centers
+from kernelite.backends.cpu.rows import MappedRows, as_dense
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion

@@ -11,8 +11,8 @@ from functools import cached_property, partial
 from threading import Lock
 from typing import Any, NamedTuple
 
-from kernelite.backends.cpu.dense_rows import MappedRows
 from kernelite.backends.cpu.kernels.compiling import jit_available
+from kernelite.backends.cpu.rows import MappedRows
 from kernelite.backends.cpu.threads import for_each_chunk
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AffineMap

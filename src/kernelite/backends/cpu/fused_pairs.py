@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.dense_rows import as_dense
 from kernelite.backends.cpu.exact_rounding import ExactRounding
 from kernelite.backends.cpu.fused_sums import (
     EXP2_ERROR,
@@ -22,6 +21,7 @@ from kernelite.backends.cpu.fused_sums import (
     MOST_PANEL_NUMBERS,
 )
 from kernelite.backends.cpu.panels import Layout, Panels, aligned, error_terms
+from kernelite.backends.cpu.rows import as_dense
 from kernelite.backends.cpu.threads import for_each_chunk, share_rows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.dense_rows import MappedRows
 from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.cpu.fused_sums import NO_SQUARES, PanelSums
 from kernelite.backends.cpu.kernels.compiling import jit_available
+from kernelite.backends.cpu.rows import MappedRows
 from kernelite.backends.cpu.threads import LITTLE, share_rows, thread_count
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.affine import AffineMap

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.approximation import FirstForms
-from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS
 from kernelite.backends.cpu.exact import FewerDigits
 from kernelite.backends.cpu.fused_sums import PanelSums
 from kernelite.backends.cpu.kernels.compiling import jit_available
@@ -25,6 +24,7 @@ from kernelite.backends.cpu.one_pass import (
     SumsPass,
     open_rows,
 )
+from kernelite.backends.cpu.rows import BLOCK_ELEMENTS
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import EXACT_SINGLE, FULL, NOT_COUNTED, THIRD, Stats, Tally
 from kernelite.program.criteria import Criterion

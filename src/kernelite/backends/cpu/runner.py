@@ -15,15 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.approximation import FirstForms
-from kernelite.backends.cpu.blocks import blocks_of, keep_pages
-from kernelite.backends.cpu.dense_rows import MappedRows
 from kernelite.backends.cpu.exact import ExactEngine, FewerDigits
 from kernelite.backends.cpu.fused_pairs import WinnersPairs
 from kernelite.backends.cpu.local import NearCenters
 from kernelite.backends.cpu.one_pass import Finish
-from kernelite.backends.cpu.outside import OutsideRows, damp_one, damped
+from kernelite.backends.cpu.parts import PartRows
 from kernelite.backends.cpu.passing import Passing
-from kernelite.backends.cpu.sums import PartRows
+from kernelite.backends.cpu.rows import (
+    MappedRows,
+    OutsideRows,
+    blocks_of,
+    damp_one,
+    damped,
+    keep_pages,
+)
 from kernelite.backends.cpu.threads import map_blocks, thread_count
 from kernelite.data.rows.inputs import (
     FloatArray,

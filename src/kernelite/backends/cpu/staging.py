@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from kernelite.backends.cpu.approximation import FirstForms, FormStages, form_stages
 from kernelite.backends.cpu.exact import DoublePrecision, ExactEngine, FewerDigits
 from kernelite.backends.cpu.fused_pairs import WinnersPairs
-from kernelite.backends.cpu.fused_parts import PartsLayout
 from kernelite.backends.cpu.heads import judge_here
 from kernelite.backends.cpu.local import LocalEngine, NearCenters
+from kernelite.backends.cpu.parts import PartsLayout, PartStages, sum_stages, together_stages
 from kernelite.backends.cpu.runner import Runner
-from kernelite.backends.cpu.sums import PartStages, sum_stages, together_stages
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.machine import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation

@@ -1,6 +1,6 @@
 """What follows an engine's pass over the rows: bounds, which rows are settled, labels of two.
 
-Twins: `exact_rounding.ExactRounding.bounds`, `outside.Damped.defined`, `program.criteria`, and
+Twins: `exact_rounding.ExactRounding.bounds`, `rows.Damped.defined`, `program.criteria`, and
 `predict` of the heads, which take several passes of NumPy.
 """
 

@@ -166,7 +166,7 @@ def sigmoid_scores(
 ) -> None:
     """As `SCORES`, of a sigmoid: total - 2 sum |a_i| / (1 + 2^y_i), with |a_i| for weights.
 
-    `fused_sigmoid` derives the bounds, and says what terms (B, 4) and constants (8,) are.
+    `fused_sums.sigmoid_sums` derives the bounds, and says what terms (B, 4) and constants (8,) are.
     """
     tall, origin = min(SUM_ROWS, len(rows)), np.zeros(rows.shape[1])
     w, shifts = np.empty((tall, len(order)), np.float32), np.empty(tall, np.float32)
