@@ -17,9 +17,8 @@ import numpy as np
 from kernelite.data.rows.frames import check_names, column_names, is_frame
 from kernelite.data.rows.inputs import Rows, check_rows, is_sparse
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.preparation.columns import Columns, Selection, chain_width
+from kernelite.machine.preparation.columns import Columns, Pieces, Selection, chain_width
 from kernelite.machine.preparation.numeric import NumberStep
-from kernelite.machine.preparation.pieces import Pieces
 from kernelite.machine.preparation.projection import Projection
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass

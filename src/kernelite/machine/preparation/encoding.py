@@ -1,7 +1,8 @@
 """Columns of categories or numbers to codes: one-hot, ordinal, bins. All of it is exact.
 
 What a category becomes is a table that was made when the encoder was read: dropped categories,
-infrequent ones grouped together and unknown ones are entries of it like all others.
+infrequent ones grouped together and unknown ones are entries of it like all others. A row's one-hot
+features are stored as the few places of its ones (`Hot`).
 """
 
 from __future__ import annotations
@@ -24,16 +25,34 @@ from kernelite.data.rows.columns import (
     refuse_infinite,
     warn_of_missing,
 )
+from kernelite.data.rows.inputs import Rows
 from kernelite.machine.ops import NumpyOps, ops
-from kernelite.machine.preparation.pieces import Hot, Piece
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
-__all__ = ["Bins", "Categories", "OneHot", "Ordinal"]
+__all__ = ["Bins", "Categories", "Hot", "OneHot", "Ordinal", "Piece"]
 
-Scalar: TypeAlias = "str | int | float | bool | None"
 NOTHING, REFUSED = -1, -2  # places of a category
 SPARE_PLACES = 2  # beside those of the categories: for unknown values, and for missing ones
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Hot:
+    """A feature per category, of which at most one is 1 per row and the others are 0.
+
+    Parameters
+    ----------
+    places : int array of shape (m,)
+        Which one is 1; negative where none is.
+    width : int
+    """
+
+    places: NDArray[np.integer]
+    width: int
+
+
+Piece: TypeAlias = "Column | Hot | Rows"
+"""What a step makes of columns: numbers, places of ones, or a block."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from kernelite.data.rows.columns import (
     warn_of_missing,
 )
 from kernelite.machine.ops import ops
-from kernelite.machine.preparation.pieces import Piece
+from kernelite.machine.preparation.encoding import Piece
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
