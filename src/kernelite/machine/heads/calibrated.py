@@ -23,6 +23,7 @@ from kernelite.machine.heads.intervals import (
     score_range,
     share_range,
     summed_columns,
+    two_classes,
     widened,
 )
 from kernelite.machine.heads.members import RESPONSES, Member, OfMembers, n_columns
@@ -401,9 +402,7 @@ def _normalised(raw: FloatArray, n_classes: int) -> FloatArray:
 def _normalised_range(low: FloatArray, high: FloatArray, n_classes: int) -> Range:
     xp = ops(low)
     if n_classes == 2:
-        least, most = outwards(1.0 - high[:, 1:], 1.0 - low[:, 1:])
-        second = low[:, 1:], high[:, 1:]
-        return xp.concat([least, second[0]], axis=1), xp.concat([most, second[1]], axis=1)
+        return two_classes(low[:, 1:], high[:, 1:])
     least, most = share_range(low, high, n_classes)
     # All may vanish together, which makes them uniform.
     vanish = xp.all(low <= 0, axis=1)[:, None]

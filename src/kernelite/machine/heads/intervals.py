@@ -34,6 +34,7 @@ __all__ = [
     "squash",
     "summed_columns",
     "take_winner",
+    "two_classes",
     "widened",
 ]
 
@@ -62,6 +63,12 @@ def widened(low: FloatArray, high: FloatArray, size: FloatArray | None = None) -
 def score_range(scores: FloatArray, bounds: FloatArray) -> Range:
     """(s - b, s + b), rounded outwards."""
     return outwards(scores - bounds, scores + bounds)
+
+
+def two_classes(low: FloatArray, high: FloatArray) -> Range:
+    """Ends of both classes' probabilities, from columns of those of the second: shape (m, 2)."""
+    xp, first = ops(low), outwards(1.0 - high, 1.0 - low)
+    return xp.concat([first[0], low], axis=1), xp.concat([first[1], high], axis=1)
 
 
 def others(values: FloatArray, n_classes: int) -> FloatArray:

@@ -26,9 +26,9 @@ from kernelite.machine.heads.calibrated import SigmoidCalibrator, softmax, softm
 from kernelite.machine.heads.intervals import (
     best_decided,
     lead,
-    outwards,
     score_range,
     take_winner,
+    two_classes,
 )
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
@@ -230,9 +230,7 @@ class LinearHead(LabelHead):
         low, high = score_range(scores, bounds)
         if self.n_scores > 1:
             return softmax_range(low, high, self.n_scores)
-        (least, most), xp = SIGMOID.range(low, high), ops(scores)
-        first = outwards(1.0 - most, 1.0 - least)
-        return xp.concat([first[0], least], axis=1), xp.concat([first[1], most], axis=1)
+        return two_classes(*SIGMOID.range(low, high))
 
     def judged_by(self, method: str) -> Judged:
         """By the ends of values and probabilities."""

@@ -19,10 +19,10 @@ from kernelite.machine.heads.intervals import (
     SLACK,
     best_decided,
     lead,
-    outwards,
     score_range,
     share_range,
     squash,
+    two_classes,
     widened,
 )
 from kernelite.machine.heads.members import Member, OfMembers, n_columns
@@ -139,8 +139,7 @@ class OneVsRestHead(OfMembers, LabelHead):
         ends = [member.probability_range(scores, bounds) for member in self.members]
         low, high = (xp.stack([end[i][:, 1] for end in ends], axis=1) for i in (0, 1))
         if len(self.members) == 1:
-            first = outwards(1.0 - high, 1.0 - low)
-            return xp.concat([first[0], low], axis=1), xp.concat([first[1], high], axis=1)
+            return two_classes(low, high)
         return (low, high) if self.multilabel else share_range(low, high, len(self.classes))
 
     def margin(self, scores: FloatArray) -> FloatArray:
