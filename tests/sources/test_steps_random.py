@@ -28,7 +28,7 @@ from sklearn.preprocessing import (
 )
 
 from kernelite.data.rows.inputs import check_rows
-from kernelite.machine.preparation import Preparation
+from kernelite.machine.preparation import Kept, Preparation
 from kernelite.sources.steps import NotFolded, steps_of
 from kernelite.store.packing import pack, unpack
 from kernelite.support.errors import InputError
@@ -159,3 +159,25 @@ def test_random_column_transformers(seed: int) -> None:
             found = check_rows(front(rows, names))
             found = found.toarray() if issparse(found) else found
             np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    check_origins(rng, front, train, names)
+
+
+def check_origins(
+    rng: np.random.Generator, front: Preparation, rows: pd.DataFrame, names: list[str]
+) -> None:
+    """Where a column changes, no feature does that is not made of it; each is in its place."""
+    made = [frozenset((column,)) for column in range(front.n_features or 0)]
+    for step in front.steps:
+        assert not isinstance(step, Kept)
+        made = step.made_of(made)
+    before = outcome(lambda: front(rows, names))
+    for column in rng.permutation(len(names))[:3]:
+        other = rows.copy()
+        other[names[column]] = rows[names[column]].to_numpy()[::-1]
+        other = other.astype(rows.dtypes)
+        after = outcome(lambda other=other: front(other, names))
+        if before is None or after is None:
+            continue
+        assert after.shape == before.shape == (len(rows), len(made))
+        changed = np.flatnonzero(~np.isclose(before, after, rtol=1e-9, atol=0.0).all(axis=0))
+        assert all(column in made[feature] for feature in changed)

@@ -10,7 +10,7 @@ product of columns of several players.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,10 +23,7 @@ from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel, Laplacian, Rbf, SumKernel
 from kernelite.machine.preparation import Kept, Preparation, Selection
-from kernelite.machine.preparation.columns import Columns
-from kernelite.machine.preparation.encoding import Bins, OneHot, Ordinal
-from kernelite.machine.preparation.missing import Impute, Missing
-from kernelite.machine.preparation.numeric import OwnScaling, PowerMap, QuantileMap, Threshold
+from kernelite.machine.preparation.numeric import OwnScaling
 from kernelite.machine.preparation.projection import Projection
 from kernelite.model.fields import ModelFields
 from kernelite.model.serving import part_rows, rows_for
@@ -249,53 +246,13 @@ def origins(model: ModelFields, machine: ModelFields) -> list[frozenset[int]]:
         steps += machine.preparation.steps
     width = model.n_features_in_
     assert machine.expansion is not None
-    found: list[frozenset[int]] | None = [frozenset((column,)) for column in range(width)]
+    found = [frozenset((column,)) for column in range(width)]
     for step in steps:
-        found = None if found is None else _through(step, found)
-    if found is None:
-        return [frozenset(range(width))] * machine.expansion.n_features
+        if isinstance(step, Kept):  # of which nobody knows
+            return [frozenset(range(width))] * machine.expansion.n_features
+        found = step.made_of(found)
     assert len(found) == machine.expansion.n_features
     return found
-
-
-def _through(step: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]] | None:
-    """What the features behind a step are made of, from what those before it are made of.
-
-    None where nobody knows: behind a transformer that was kept as it is.
-    """
-    if isinstance(step, AffineMap | OwnScaling | Threshold | PowerMap | QuantileMap | Ordinal):
-        return list(given)
-    if isinstance(step, Selection):
-        return [given[column] for column in step.columns]
-    if isinstance(step, Columns):
-        branches = [_through_branch(branch, given) for branch in step.branches]
-        known = [branch for branch in branches if branch is not None]
-        return [one for branch in known for one in branch] if len(known) == len(branches) else None
-    if isinstance(step, OneHot):
-        return _repeated(given, [categories.width for categories in step.columns])
-    if isinstance(step, Bins):
-        return _repeated(given, [len(edges) + 1 if step.onehot else 1 for edges in step.edges])
-    if isinstance(step, Missing):
-        return [given[column] for column in step.shown]
-    if isinstance(step, Impute):
-        missing = _through(step.missing, given)
-        assert missing is not None
-        return [given[column] for column in step.columns] + missing
-    if isinstance(step, Kept):
-        return None
-    mixed = frozenset().union(*given)  # a projection, a norm, products of columns
-    return [mixed] * step.n_out
-
-
-def _through_branch(branch: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]] | None:
-    found: list[frozenset[int]] | None = [given[column] for column in branch.columns]
-    for step in branch.steps:
-        found = None if found is None else _through(step, found)
-    return found
-
-
-def _repeated(given: Sequence[frozenset[int]], counts: Sequence[int]) -> list[frozenset[int]]:
-    return [one for one, count in zip(given, counts, strict=True) for _ in range(count)]
 
 
 # The maps that rows come through before a machine: derivatives and distances behind them.

@@ -17,7 +17,7 @@ The bounds of every engine contain what that can change (`kernelite.series.round
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
@@ -131,6 +131,10 @@ class AffineMap:
     def n_out(self) -> int:
         """d."""
         return len(self.scale)
+
+    def made_of(self, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+        """Each feature, of the columns that it was made of."""
+        return list(given)
 
     @overload
     def __call__(self, rows: FloatArray) -> FloatArray: ...

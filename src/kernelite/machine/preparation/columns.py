@@ -69,6 +69,10 @@ class Selection:
         """r."""
         return len(self.columns)
 
+    def made_of(self, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+        """Each of the columns of the feature that it is."""
+        return [given[column] for column in self.columns]
+
     def formula(self, rows: Any) -> Any:
         """The selected features of dense rows, over `machine.ops`."""
         return rows[:, self.columns]
@@ -117,6 +121,13 @@ class Branch:
     def n_out(self) -> int:
         """How many features come out."""
         return chain_width(self.steps, len(self.columns))
+
+    def made_of(self, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+        """The columns that each feature is made of, from those of all columns of the table."""
+        found = [given[column] for column in self.columns]
+        for step in self.steps:
+            found = step.made_of(found)
+        return found
 
     def texts(self) -> list[bool]:
         """Which columns hold texts, as far as its steps tell; where none does, numbers."""
@@ -197,6 +208,10 @@ class Columns:
     def n_out(self) -> int:
         """How many features come out."""
         return sum(branch.n_out for branch in self.branches)
+
+    def made_of(self, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+        """Those of all branches, side by side."""
+        return [one for branch in self.branches for one in branch.made_of(given)]
 
     def texts(self) -> dict[int, bool]:
         """Which of the columns that are used hold texts, as far as is known."""

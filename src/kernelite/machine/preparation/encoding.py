@@ -8,6 +8,7 @@ features are stored as the few places of its ones (`Hot`).
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
@@ -222,6 +223,26 @@ class _ByColumn:
     takes_columns: ClassVar[bool] = True
     exact: ClassVar[bool] = True
 
+    @property
+    @abstractmethod
+    def widths(self) -> list[int]:
+        """How many features come out of each column."""
+
+    @property
+    def n_features(self) -> int:
+        """How many columns come in."""
+        return len(self.widths)
+
+    @property
+    def n_out(self) -> int:
+        """How many features come out."""
+        return sum(self.widths)
+
+    def made_of(self, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+        """Each of what its column is made of."""
+        pairs = zip(given, self.widths, strict=True)
+        return [one for one, width in pairs for _ in range(width)]
+
 
 @dataclass(frozen=True, eq=False)
 class OneHot(_ByColumn):
@@ -239,14 +260,9 @@ class OneHot(_ByColumn):
     warns: bool = False
 
     @property
-    def n_features(self) -> int:
-        """How many columns come in."""
-        return len(self.columns)
-
-    @property
-    def n_out(self) -> int:
-        """How many features come out."""
-        return sum(categories.width for categories in self.columns)
+    def widths(self) -> list[int]:
+        """A feature per category."""
+        return [categories.width for categories in self.columns]
 
     @property
     def texts(self) -> list[bool]:
@@ -305,14 +321,9 @@ class Ordinal(_ByColumn):
             raise InputError("an ordinal encoding has a place for every category.")
 
     @property
-    def n_features(self) -> int:
-        """How many columns come in."""
-        return len(self.columns)
-
-    @property
-    def n_out(self) -> int:
-        """As many."""
-        return len(self.columns)
+    def widths(self) -> list[int]:
+        """One each."""
+        return [1] * len(self.columns)
 
     @property
     def texts(self) -> list[bool]:
@@ -358,14 +369,9 @@ class Bins(_ByColumn):
                 raise InputError("the edges of bins must be a list of numbers that do not fall.")
 
     @property
-    def n_features(self) -> int:
-        """How many columns come in."""
-        return len(self.edges)
-
-    @property
-    def n_out(self) -> int:
-        """How many features come out."""
-        return sum(len(edges) + 1 for edges in self.edges) if self.onehot else len(self.edges)
+    def widths(self) -> list[int]:
+        """A feature per bin, or one."""
+        return [len(edges) + 1 if self.onehot else 1 for edges in self.edges]
 
     def formula(self, columns: Sequence[Any]) -> list[tuple[Any, int]]:
         """A block of features per column, and its width, over `machine.ops`."""

@@ -63,6 +63,10 @@ class Missing:
         """How many features come out."""
         return len(self.shown)
 
+    def made_of(self, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+        """The columns whose masks they are."""
+        return [given[column] for column in self.shown]
+
     def mask(self, column: Column) -> NDArray[np.bool_]:
         """Which rows are missing, shape (m,)."""
         if isinstance(column, Coded):
@@ -183,6 +187,10 @@ class Impute:
     def n_out(self) -> int:
         """How many come out."""
         return len(self.columns) + self.missing.n_out
+
+    def made_of(self, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+        """The columns that are filled, then those of masks."""
+        return [given[column] for column in self.columns] + self.missing.made_of(given)
 
     @property
     def texts(self) -> list[bool]:

@@ -8,6 +8,7 @@ were off.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
 from operator import add, mul, sub, truediv
@@ -43,6 +44,8 @@ class NumberStep:
     rowwise: ClassVar[bool] = True
     takes_columns: ClassVar[bool] = False
     exact: ClassVar[bool] = False
+    mixes: ClassVar[bool] = True
+    """Whether what comes out may be made of several features."""
 
     if TYPE_CHECKING:  # a field of some steps
 
@@ -57,6 +60,15 @@ class NumberStep:
     def n_out(self) -> int:
         """The width of the rows that come out: the same, unless a step says otherwise."""
         return self.n_features
+
+    def made_of(self, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+        """The columns that each feature is made of, from those of the features that come in."""
+        return mixed(given, self.n_out) if self.mixes else list(given)
+
+
+def mixed(given: Sequence[frozenset[int]], count: int) -> list[frozenset[int]]:
+    """The columns of `count` features that may be made of all."""
+    return [frozenset().union(*given)] * count
 
 
 def check_width(rows: Rows, n_features: int) -> None:
@@ -85,6 +97,7 @@ class OwnScaling(NumberStep):
 
     marks: str
     by: tuple[NDArray[np.float64], ...]
+    mixes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if len(self.marks) != len(self.by) or not self.by or set(self.marks) - set("+-*/"):
@@ -218,6 +231,7 @@ class Threshold(NumberStep):
     threshold: float
     n_features: int
     exact: ClassVar[bool] = True
+    mixes: ClassVar[bool] = False
 
     def formula(self, rows: Any) -> Any:
         """Of dense rows, over `machine.ops`."""
@@ -243,6 +257,7 @@ class PowerMap(NumberStep):
 
     method: Literal["yeo-johnson", "box-cox"]
     exponents: NDArray[np.float64]
+    mixes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.exponents.ndim != 1 or not np.isfinite(self.exponents).all():
@@ -309,6 +324,7 @@ class QuantileMap(NumberStep):
     quantiles: NDArray[np.float64]
     references: NDArray[np.float64]
     normal: bool
+    mixes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.quantiles.ndim != 2 or self.references.shape != self.quantiles.shape[:1]:

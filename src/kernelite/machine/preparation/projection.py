@@ -20,6 +20,7 @@ of 2^-103 and less are within the terms above.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -39,7 +40,7 @@ from kernelite.data.rows.inputs import (
 )
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT, quotient, two_words
-from kernelite.machine.preparation.numeric import check_width
+from kernelite.machine.preparation.numeric import check_width, mixed
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
@@ -113,6 +114,10 @@ class Projection:
     def n_out(self) -> int:
         """r."""
         return int(self.matrix.shape[0])
+
+    def made_of(self, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+        """Of all columns."""
+        return mixed(given, self.n_out)
 
     def after(self, first: AffineMap) -> Projection:
         """The same map of rows that went through `first` in real arithmetic."""
