@@ -131,39 +131,24 @@ def _terms(own: SeenBy, scale: FloatArray, norm: str, norms: dict[Any, FloatArra
     """(change, value, its error, a radius beyond which nothing is looked for) of each term."""
     for amplitude, factors in own.expansion.kernel.terms:
         kernel: Any = factors[0] if len(factors) == 1 else ProductKernel(factors)
-        if type(kernel) in _BALLS:
-            yield _BALLS[type(kernel)](own, kernel, amplitude, scale, norm, norms)
+        if isinstance(kernel, Gaussian | Rbf):
+            yield _ball(own, kernel, amplitude, scale, norm, norms)
         else:
             yield _plain(own, kernel, amplitude, scale, norm)
 
 
-def _gaussian(
+def _ball(
     own: SeenBy, kernel: Any, amplitude: float, scale: FloatArray, norm: str, norms: Any
 ) -> Any:
-    made = gaussian_change(own, kernel.gamma, amplitude, scale, norm, norms)
-    return _reaching(made, scale)
-
-
-def _rbf(
-    own: SeenBy, kernel: Any, amplitude: float, scale: FloatArray, norm: str, norms: Any
-) -> Any:
-    inverse = 1.0 / np.broadcast_to(np.array(kernel.length_scale), scale.shape)
-    scaled = SeenBy(own.model, own.outputs, own.rows * inverse, _moved(own, inverse))
-    made = gaussian_change(scaled, 0.5, amplitude, scale * inverse, norm, norms, inverse)
-    return _reaching(made, scale * inverse)
-
-
-_BALLS: dict[type, Callable[..., Any]] = {Gaussian: _gaussian, Rbf: _rbf}
-"""Kernels whose change `gaussian_change` bounds."""
-
-
-def _moved(own: SeenBy, inverse: FloatArray) -> FloatArray:
-    return (own.moves + 2.0 * UNIT * np.abs(own.rows)) * inverse
-
-
-def _reaching(made: Any, scale: FloatArray) -> Any:
-    """The same, with its last radius in the units of users' columns."""
-    return *made[:3], made[3] * _inverse(scale)
+    """An RBF term, its rows divided by its length scales; the radius is in users' units."""
+    gamma: float = getattr(kernel, "gamma", 0.5)
+    inverse: Any = 1.0
+    if isinstance(kernel, Rbf):
+        inverse = 1.0 / np.broadcast_to(np.array(kernel.length_scale), scale.shape)
+        moves = (own.moves + 2.0 * UNIT * np.abs(own.rows)) * inverse
+        own = SeenBy(own.model, own.outputs, own.rows * inverse, moves)
+    *made, reach = gaussian_change(own, gamma, amplitude, scale * inverse, norm, norms, inverse)
+    return *made, reach * _inverse(scale * inverse)
 
 
 def _inverse(scale: FloatArray) -> float:
