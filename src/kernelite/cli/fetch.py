@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
 from kernelite.cli.arguments import add_json
 from kernelite.cli.console import note, print_json, print_table
@@ -52,15 +53,15 @@ def run(args: argparse.Namespace) -> int:
         return _list(args)
     found = {}
     for file in (file for name in args.names for file in files_of(name)):
-        with _Bars(file.name, file.rows) as bars:
+        with Progress(f"fetching, then checking {file.name}") as bar:
             path = download(
                 file,
                 args.folder,
                 base=args.base or BASE,
                 unchecked=args.unchecked,
                 insecure=args.insecure,
-                tell=bars.received,
-                tell_check=bars.checked,
+                tell=bar.reach,
+                tell_check=partial(bar.reach, total=file.rows),
             )
         known = "" if file.digest else ", unverified: no digest is known; rows and features agree"
         note(f"{file.name}: {os.path.getsize(path):,} bytes{known}", quiet=args.json)
@@ -105,34 +106,3 @@ def _list(args: argparse.Namespace) -> int:
     ]
     print_table(["set", "file", "rows", "features", "numbers", "here"], cells)
     return 0
-
-
-class _Bars:
-    """A bar of bytes, and after it one of rows: a terminal shows one at a time."""
-
-    def __init__(self, name: str, rows: int) -> None:
-        self._name, self._rows = name, rows
-        self._bar: Progress | None = None
-        self._what = ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(None, None, None)
-
-    def received(self, done: int, total: int | None) -> None:
-        """So many bytes of so many are here."""
-        self._show("fetching", done, total)
-
-    def checked(self, rows: int) -> None:
-        """So many rows are verified."""
-        self._show("checking", rows, self._rows)
-
-    def _show(self, what: str, done: int, total: int | None) -> None:
-        if what != self._what:
-            self.__exit__()
-            self._bar, self._what = Progress(f"{what} {self._name}", total).__enter__(), what
-        assert self._bar is not None
-        self._bar.reach(done)
