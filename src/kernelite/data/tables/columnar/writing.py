@@ -63,32 +63,16 @@ def open_sink(path: str, format: ColumnarFormat, schema: Any) -> Iterator[BatchS
     7,no
     8,yes
     """
-    with _bytes_of(path) as file:
-        with _naming_output(path):
-            sink = _SINKS[format](file, schema)
+    with _bytes_of(path) as file, _naming_output(path):
+        sink = _SINKS[format](file, schema)
         try:
-            yield _Guarded(sink, path)
+            yield sink
         except BaseException:
             # Writers close themselves when they are collected, and the file is closed by then.
             with suppress(Exception):
                 sink.close()
             raise
-        with _naming_output(path):
-            sink.close()
-
-
-class _Guarded:
-    """A sink whose refusals name the file."""
-
-    def __init__(self, sink: BatchSink, path: str) -> None:
-        self._sink, self._path = sink, path
-
-    def write(self, batch: Any) -> None:
-        with _naming_output(self._path):
-            self._sink.write(batch)
-
-    def close(self) -> None:
-        self._sink.close()
+        sink.close()
 
 
 @contextmanager
