@@ -20,7 +20,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head, Member, MultiOutputHead, RegressorHead
 from kernelite.machine.machine import Machine, MachinePart, SumOfMachines, merge_expansions
 from kernelite.machine.preparation import Selection, Step
-from kernelite.sources.common import feature_names, scaled_outputs
+from kernelite.sources.common import feature_names, scaled_machine
 from kernelite.sources.pipeline import with_step
 from kernelite.support.errors import UnsupportedModelError
 
@@ -98,14 +98,10 @@ def combined(
 
 def weighted(machine: Machine, weight: Fraction) -> Machine:
     """The same machine with its outputs multiplied; its head must take them as they are."""
-    if isinstance(machine.expansion, SumOfMachines):
-        parts = tuple(
-            replace(part, machine=weighted(part.machine, weight))
-            for part in machine.expansion.parts
-        )
-        return replace(machine, expansion=replace(machine.expansion, parts=parts))
     k = machine.expansion.n_outputs
-    return replace(machine, expansion=scaled_outputs(machine.expansion, [weight] * k, [0] * k))
+    return replace(
+        machine, expansion=scaled_machine(machine.expansion, [weight] * k, [Fraction(0)] * k)
+    )
 
 
 def _flattened(

@@ -37,7 +37,7 @@ from kernelite.machine.kernels import (
     PolynomialKernel,
     SigmoidKernel,
 )
-from kernelite.machine.machine import Machine, describe
+from kernelite.machine.machine import Machine, SumOfMachines, describe
 from kernelite.machine.preparation import Preparation, Selection
 from kernelite.support.errors import InputError, UnsupportedModelError
 
@@ -52,6 +52,7 @@ __all__ = [
     "polynomial",
     "precomputed_machine",
     "require_fitted",
+    "scaled_machine",
     "scaled_outputs",
     "sklearn_machine",
 ]
@@ -272,6 +273,25 @@ def scaled_outputs(
         uncertainty=expansion.known.times(factors * (1.0 + 1e-9)),
     )
     return replace(made.rounded(units=units, intercept=lost), intercept=intercept)
+
+
+def scaled_machine(
+    expansion: KernelExpansion | SumOfMachines, scale: Sequence[Fraction], shift: Sequence[Fraction]
+) -> KernelExpansion | SumOfMachines:
+    """`scaled_outputs` of an expansion, or of a sum of machines, part by part."""
+    if isinstance(expansion, SumOfMachines):
+        parts, moved = [], set[int]()
+        for part in expansion.parts:
+            # The shift is added once, by the first part that reaches an output.
+            outputs = [int(output) for output in part.outputs]
+            own = [Fraction(0) if output in moved else shift[output] for output in outputs]
+            moved |= set(outputs)
+            inner = scaled_machine(
+                part.machine.expansion, [scale[output] for output in outputs], own
+            )
+            parts.append(replace(part, machine=replace(part.machine, expansion=inner)))
+        return replace(expansion, parts=tuple(parts))
+    return scaled_outputs(expansion, scale, shift)
 
 
 def fold_linear(

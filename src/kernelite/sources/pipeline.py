@@ -19,7 +19,6 @@ import numpy as np
 from kernelite.data.rows.inputs import FloatArray, dense_block
 from kernelite.machine.affine import AFFINE_UNITS, AffineMap
 from kernelite.machine.exactly import UNIT
-from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads.values import (
     DECREASING,
     INCREASING,
@@ -32,7 +31,7 @@ from kernelite.machine.preparation import Kept, Preparation, Selection, Step
 from kernelite.machine.preparation.columns import Columns
 from kernelite.machine.preparation.numeric import Polynomial
 from kernelite.machine.preparation.projection import Projection
-from kernelite.sources.common import feature_names, require_fitted, scaled_outputs
+from kernelite.sources.common import feature_names, require_fitted, scaled_machine
 from kernelite.sources.sklearn_machines import FEATURES, is_linear, linear_on
 from kernelite.sources.steps import (
     NotFolded,
@@ -393,7 +392,7 @@ def read_transformed_target(
     affine = _affine(transformer, machine)
     if affine is not None:
         scale, shift = affine
-        return replace(described, expansion=_scaled(machine.expansion, scale, shift))
+        return replace(described, expansion=scaled_machine(machine.expansion, scale, shift))
     flat = bool(model._training_dim == 1)
     return replace(described, head=TargetHead(machine.head, _inverse(transformer), flat))
 
@@ -410,22 +409,6 @@ def _affine(transformer: Any, machine: Machine) -> tuple[list[Fraction], list[Fr
         return None
     real = list(folded.real())
     return [1 / s for s, _ in real], [-c / s for s, c in real]
-
-
-def _scaled(
-    expansion: KernelExpansion | SumOfMachines, scale: list[Fraction], shift: list[Fraction]
-) -> KernelExpansion | SumOfMachines:
-    if isinstance(expansion, SumOfMachines):
-        parts, moved = [], set[int]()
-        for part in expansion.parts:
-            # The shift is added once, by the first part that reaches an output.
-            outputs = [int(output) for output in part.outputs]
-            own = [Fraction(0) if output in moved else shift[output] for output in outputs]
-            moved |= set(outputs)
-            inner = _scaled(part.machine.expansion, [scale[output] for output in outputs], own)
-            parts.append(replace(part, machine=replace(part.machine, expansion=inner)))
-        return replace(expansion, parts=tuple(parts))
-    return scaled_outputs(expansion, scale, shift)
 
 
 def _inverse(transformer: Any) -> NamedInverse | KeptInverse:
