@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from kernelite.machine.heads import RegressorHead
 from kernelite.machine.machine import MachinePart, SumOfMachines, merge_expansions
 from kernelite.machine.preparation import Preparation, Selection
 from kernelite.sources import Machine, read
-from kernelite.sources.combine import combined, side_by_side, weighted
+from kernelite.sources.combine import assembled, weighted
 from kernelite.support.errors import InputError, UnsupportedModelError
 from tests.helpers import random_expansion
 
@@ -29,15 +30,8 @@ def machines(rng: np.random.Generator, gammas: list[float], **options: Any) -> l
 
 
 def together(sources: list[Machine], outputs: Any = None, k: int | None = None) -> Machine:
-    places = side_by_side(sources) if outputs is None else outputs
-    return combined(
-        sources,
-        places,
-        RegressorHead(k or sum(source.expansion.n_outputs for source in sources)),
-        type_name="Several",
-        n_features=5,
-        feature_names=None,
-    )
+    head = RegressorHead(k or sum(source.expansion.n_outputs for source in sources))
+    return assembled(SimpleNamespace(n_features_in_=5), "Several", sources, head, outputs)
 
 
 @given(st.integers(0, 2**31), st.booleans(), st.integers(1, 4))

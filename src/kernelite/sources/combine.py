@@ -26,7 +26,6 @@ from kernelite.support.errors import UnsupportedModelError
 
 __all__ = [
     "assembled",
-    "combined",
     "members_of",
     "offered_methods",
     "places_of",
@@ -48,52 +47,6 @@ def side_by_side(machines: Sequence[Machine]) -> list[NDArray[np.int64]]:
     """
     ends = np.cumsum([0, *(machine.expansion.n_outputs for machine in machines)])
     return [np.arange(start, stop) for start, stop in pairwise(ends)]
-
-
-def combined(
-    machines: Sequence[Machine],
-    outputs: Sequence[NDArray[np.int64]],
-    head: Head,
-    *,
-    type_name: str,
-    n_features: int | None,
-    feature_names: tuple[str, ...] | None,
-) -> Machine:
-    """One machine made of several.
-
-    Parameters
-    ----------
-    machines : sequence of Machine
-    outputs : sequence of int arrays
-        The columns of the scores that the outputs of each are added to.
-    head : Head
-        Turns all scores into the ensemble's answers.
-    type_name : str
-        The ensemble's class.
-    n_features : int, optional
-        The width of the rows that come in; None for text.
-    feature_names : tuple of str, optional
-
-    Returns
-    -------
-    Machine
-    """
-    if not machines:
-        raise UnsupportedModelError(f"this {type_name} holds no fitted machines.")
-    groups = _groups(_flattened(machines, outputs))
-    parts = [_merged(group) for group in groups]
-    machine = Machine(
-        SumOfMachines(tuple(parts), n_features, head.n_scores),
-        head,
-        _description(type_name, machines, parts),
-        "scikit-learn",
-        type_name,
-        feature_names,
-    )
-    if len(parts) > 1:
-        return machine
-    (part,) = parts
-    return replace(machine, expansion=_in_order(part), preparation=part.machine.preparation)
 
 
 def weighted(machine: Machine, weight: Fraction) -> Machine:
@@ -282,17 +235,6 @@ def offered_methods(model: Any, *without: str) -> tuple[str, ...]:
     return tuple(name for name in COMBINED_METHODS if name not in without and hasattr(model, name))
 
 
-def width_of(model: Any, machines: Sequence[Machine]) -> int | None:
-    """The width of the rows that an ensemble takes; None for text."""
-    for width in (
-        getattr(model, "n_features_in_", None),
-        *(getattr(one, "n_features", None) for one in machines),
-    ):
-        if width is not None:
-            return int(width)
-    return None
-
-
 def assembled(
     model: Any,
     type_name: str,
@@ -300,15 +242,37 @@ def assembled(
     head: Head,
     outputs: Sequence[NDArray[np.int64]] | None = None,
 ) -> Machine:
-    """The whole ensemble, its machines side by side unless `outputs` says where they go."""
-    names = feature_names(model)
-    if names is None and machines:
-        names = machines[0].feature_names
-    return combined(
-        machines,
-        side_by_side(machines) if outputs is None else outputs,
-        head,
-        type_name=type_name,
-        n_features=width_of(model, machines),
-        feature_names=names,
+    """An ensemble as one machine.
+
+    Parameters
+    ----------
+    model : estimator
+    type_name : str
+    machines : sequence of Machine
+    head : Head
+        Turns all scores into the ensemble's answers.
+    outputs : sequence of int arrays, optional
+        The columns of the scores that the outputs of each are added to; by default machines stand
+        side by side.
+    """
+    if not machines:
+        raise UnsupportedModelError(f"this {type_name} holds no fitted machines.")
+    groups = _groups(_flattened(machines, side_by_side(machines) if outputs is None else outputs))
+    parts = [_merged(group) for group in groups]
+    widths = [getattr(one, "n_features", None) for one in machines]
+    width = next(
+        (w for w in (getattr(model, "n_features_in_", None), *widths) if w is not None), None
     )
+    names = feature_names(model)
+    machine = Machine(
+        SumOfMachines(tuple(parts), None if width is None else int(width), head.n_scores),
+        head,
+        _description(type_name, machines, parts),
+        "scikit-learn",
+        type_name,
+        machines[0].feature_names if names is None else names,
+    )
+    if len(parts) > 1:
+        return machine
+    (part,) = parts
+    return replace(machine, expansion=_in_order(part), preparation=part.machine.preparation)
