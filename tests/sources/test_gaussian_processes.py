@@ -332,3 +332,13 @@ def test_samples_are_drawn_as_scikit_learn_draws_them(outputs):
     assert ours.shape == theirs.shape
     np.testing.assert_allclose(ours, theirs, atol=1e-4)  # a singular vector's last digits may turn
     assert not hasattr(kernelite.compile(model, X, guarantee="none"), "sample_y")
+
+
+def test_how_classes_were_coupled_counts_not_what_was_set_since():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = np.digitize(X[:, 0], [-0.4, 0.4])
+    model = GaussianProcessClassifier(RBF(1.0), optimizer=None).fit(X, y)
+    model.multi_class = "one_vs_one"
+    fast = kernelite.compile(model, guarantee="exact")
+    np.testing.assert_array_equal(fast.predict(X), model.predict(X))

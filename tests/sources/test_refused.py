@@ -63,6 +63,10 @@ CASES: dict[str, tuple[Any, str]] = {
         make_pipeline(StandardScaler(), BaggingClassifier(RandomForestClassifier(2), 2)).fit(X, y),
         "holds a RandomForestClassifier",
     ),
+    "bag of fewer than it has": (
+        BaggingClassifier(SVC(), 3).fit(X, y).set_params(n_estimators=2),
+        "has 3 machines, but `n_estimators` was set to 2",
+    ),
     "regressors in pairs": (
         OneVsOneClassifier(SVR()).fit(X, y),
         "holds regressors, whose values are no votes",

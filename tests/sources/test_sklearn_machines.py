@@ -112,6 +112,20 @@ def test_descriptions():
     assert not source.width_is_open
 
 
+@pytest.mark.parametrize("name", ["intercept_", "dual_coef_"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_coefficients_that_predict_does_not_see_are_refused(name, classes):
+    """scikit-learn predicts by `_intercept_`, and leaves `intercept_` for show."""
+    X = np.arange(12.0)[:, None]
+    svc = SVC().fit(X, np.arange(12) % classes)
+    shifted = getattr(svc, name) + 0.5
+    setattr(svc, name, shifted)
+    with pytest.raises(UnsupportedModelError, match=f"`{name}` of this SVC was changed, but it"):
+        kl.compile(svc, X)
+    setattr(svc, f"_{name}", -shifted if classes == 2 else shifted)
+    assert (kl.compile(svc, X).predict(X) == svc.predict(X)).all()
+
+
 def test_a_subclass_is_read_as_what_it_extends():
     class Mine(SVC):
         pass

@@ -478,3 +478,29 @@ def test_an_encoder_of_dates_is_kept_as_it_is(encoder: Any) -> None:
     for unit in ("ns", "us", "s"):
         rows = frame.assign(day=frame["day"].astype(f"M8[{unit}]"))
         np.testing.assert_array_equal(fast.predict(rows), model.predict(rows))
+
+
+@pytest.mark.parametrize(
+    ("step", "changed"),
+    [
+        (StandardScaler(), {"with_std": False}),
+        (StandardScaler(), {"with_mean": False}),
+        (RobustScaler(), {"with_centering": False}),
+        (RobustScaler(), {"with_scaling": False}),
+        (MinMaxScaler(), {"clip": True}),
+        (Normalizer(), {"norm": "l1"}),
+        (PCA(2), {"whiten": True}),
+    ],
+)
+def test_what_was_set_since_the_fit_counts_as_it_does_in_transform(
+    step: Any, changed: dict[str, Any]
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(3.0, 2.0, (60, 3))
+    model = make_pipeline(step, SVC(gamma=0.05)).fit(X, X[:, 0] * X[:, 1] > 9.0)
+    model[0].set_params(**changed)
+    fast = kl.compile(model, X, tolerance=1e-6)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        true = model.decision_function(X)
+    np.testing.assert_allclose(fast.decision_function(X), true, rtol=0, atol=2e-6)

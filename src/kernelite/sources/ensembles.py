@@ -71,6 +71,11 @@ def read_bagging(model: Any, type_name: str, /) -> Machine:
     'scikit-learn BaggingClassifier of 4 machines, ... support vectors, gamma 0.1'
     """
     require_fitted(model, "estimators_", type_name)
+    if len(model.estimators_) != model.n_estimators:  # which scikit-learn divides by
+        raise UnsupportedModelError(
+            f"this {type_name} has {len(model.estimators_)} machines, but `n_estimators` was set "
+            f"to {model.n_estimators} since; fit it again, or set that back."
+        )
     width = int(model.n_features_in_)
     read = read_members(model.estimators_, type_name)
     machines = [_on_features(one, at, width) for one, at in zip(read, model.estimators_features_)]

@@ -99,7 +99,7 @@ def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /)
     )
     classes = np.array(model.classes_)
     inner: OneVsRestHead | OneVsOneHead
-    if model.multi_class == "one_vs_one":
+    if type(ensemble).__name__ == "OneVsOneClassifier":
         inner = OneVsOneHead(classes, members)
     else:
         methods = ("predict", "predict_proba")

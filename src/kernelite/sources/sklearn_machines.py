@@ -82,6 +82,7 @@ def read_svm(model: Any, type_name: str, /) -> Machine:
             f"{len(model.classes_) - len(model.n_support_)} of them had weight zero when it was "
             "fitted, and it does not say which; fit it on rows of every class."
         )
+    _check_as_fitted(model, type_name)
     coefficients = numbers(model.dual_coef_).T
     if classifier and len(model.classes_) > 2:
         coefficients = pairwise_coefficients(coefficients, [int(n) for n in model.n_support_])
@@ -92,6 +93,23 @@ def read_svm(model: Any, type_name: str, /) -> Machine:
         return precomputed_machine(model, type_name, *places)
     expansion = _kernel(model, type_name).expansion(_vectors(model), coefficients, model.intercept_)
     return sklearn_machine(model, type_name, expansion, head)
+
+
+def _check_as_fitted(model: Any, type_name: str) -> None:
+    """Refuse an SVM whose private coefficients, by which it predicts, are not the public ones.
+
+    With two classes these have the other sign. Intel's classes predict by the public ones.
+    """
+    if type(model).__module__.partition(".")[0] in ("sklearnex", "daal4py", "onedal"):
+        return
+    sign = -1.0 if len(getattr(model, "classes_", ())) == 2 else 1.0
+    for name in ("dual_coef_", "intercept_"):
+        private, public = getattr(model, f"_{name}", None), getattr(model, name)
+        if private is not None and not np.array_equal(numbers(private), sign * numbers(public)):
+            raise UnsupportedModelError(
+                f"`{name}` of this {type_name} was changed, but it predicts by `_{name}`; "
+                f"change both ({'with opposite signs' if sign < 0 else 'to the same numbers'})."
+            )
 
 
 def _kernel(model: Any, type_name: str) -> NamedKernel:

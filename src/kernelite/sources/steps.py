@@ -141,13 +141,14 @@ def _operations(scaler: Any) -> list[Operation] | None:
         raise UnsupportedModelError(f"this {kind} is not fitted; call `fit` first.")
     if kind == "MinMaxScaler":
         return [("*", numbers(scaler.scale_)), ("+", numbers(scaler.min_))]
-    operations: list[Operation] = []
-    shift = getattr(scaler, "mean_" if kind == "StandardScaler" else "center_", None)
+    # Scalers look at what is asked of them when they transform, not when they were fitted.
+    standard, operations = kind == "StandardScaler", list[Operation]()
+    shift = getattr(scaler, "mean_" if standard else "center_", None)
     divisor = getattr(scaler, "scale_", None)
-    # Partial fits keep the mean without using it.
-    if shift is not None and (kind != "StandardScaler" or scaler.with_mean):
+    if shift is not None and getattr(scaler, "with_mean" if standard else "with_centering", True):
         operations.append(("-", numbers(shift)))
-    operations.append(("/", np.ones(d) if divisor is None else numbers(divisor)))
+    divides = getattr(scaler, "with_std" if standard else "with_scaling", True)
+    operations.append(("/", np.ones(d) if divisor is None or not divides else numbers(divisor)))
     return operations
 
 
