@@ -114,3 +114,21 @@ def test_files_of_format_3_are_still_read(name: str, tmp_path: Path) -> None:
     version, digest = stored_digest(tmp_path / "again.kernelite")
     assert (version, len(digest)) == (VERSION, 32)
     assert load(tmp_path / "again.kernelite").predict(rows).tolist() == given.tolist()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"a,b\n1,2\n3,4\n5,6\n", "begins no kind of model"),
+        (b"svm_type c_svc\nkernel_type rbf\n", "this is no .kernelite file, so it holds no digest"),
+        (b"\xff\xff\xff\xff\xff\0\0\0{}", "its metadata cannot be read"),
+        (b"\x02\0\0\0\0\0\0\0{}", "its metadata cannot be read"),
+        (b"\x10\0\0\0\0\0\0\0{" + b"[" * 15, "its metadata cannot be read"),
+    ],
+)
+def test_a_digest_is_asked_of_any_file(tmp_path: Path, content: bytes, says: str) -> None:
+    """Eight bytes of text are a length of 2^61: it is not believed."""
+    path = tmp_path / "any"
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match=says):
+        stored_digest(path)

@@ -151,7 +151,7 @@ def load(path: str | os.PathLike[str], /) -> CompiledModel:
 
 
 def stored_digest(path: str | os.PathLike[str], /) -> tuple[int, str]:
-    """The format version and the digest in a `.kernelite` file that `load` accepts.
+    """The format version and the digest in a `.kernelite` file, of which `load` says if they fit.
 
     Parameters
     ----------
@@ -161,10 +161,27 @@ def stored_digest(path: str | os.PathLike[str], /) -> tuple[int, str]:
     -------
     version : int
     digest : str
+
+    Raises
+    ------
+    FileFormatError
+        If it is another file.
+
+    Examples
+    --------
+    >>> stored_digest("no/such.kernelite")
+    Traceback (most recent call last):
+    kernelite.FileFormatError: no/such.kernelite: there is no such file
     """
+    if model_kind(path) != "kernelite":
+        raise FileFormatError(path, "this is no .kernelite file, so it holds no digest")
     with open_binary(path) as file:
-        length = int.from_bytes(file.read(8), "little")
-        document = read_document(json.loads(file.read(length)))
+        data = file.read()
+    length = int.from_bytes(data[:8], "little")
+    try:
+        document = read_document(json.loads(data[8 : 8 + length]))
+    except (KerneliteError, RecursionError, ValueError) as error:
+        raise FileFormatError(path, f"its metadata cannot be read ({error})") from None
     return document["version"], document["digest"]
 
 
