@@ -35,6 +35,8 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         "got a DataFrame; `model.predict` takes rows in memory",
     ),
     "no name": (lambda: kl.predict_files(FAST, "a", None), "`destination` must be a path, got a N"),
+    "a place": (lambda: kl.predict_files(FAST, "a.csv", "b", columns=0), "list of names, got 0"),
+    "a number": (lambda: kl.predict_files(FAST, "a.csv", "b", outputs=1), "list of names, got 1"),
     "export": (lambda: kl.export("m.onnx", FAST), "the model comes first: `kl.export"),
     "to export": (lambda: kl.export(SOURCE, "m.onnx"), "must be a CompiledModel, got SVC; `kl.c"),
     "rows first": (lambda: kl.compile(X, SOURCE), "the model comes first, then rows"),

@@ -6,7 +6,7 @@ Each output appears under its name when it is whole; a file that fails costs no 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -187,6 +187,9 @@ def predict_files(
     """
     _check_arguments(model, source, destination)
     columns = [columns] if isinstance(columns, str) else columns
+    for name, asked in (("columns", columns), ("keep", keep), ("outputs", outputs)):
+        if not isinstance(asked, str | Iterable | None):
+            raise InputError(f"`{name}` must be a list of names, got {asked!r}.")
     if columns is not None and not all(isinstance(name, str) for name in columns):
         if not is_raster(source):
             raise InputError(f"`columns` must be names of columns, got {list(columns)!r}.")
