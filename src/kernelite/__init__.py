@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
+    from kernelite.backends.cpu.kernels.build import warm_up
     from kernelite.backends.cpu.threads import limit_threads
-    from kernelite.backends.cpu.warming import warm_up
     from kernelite.data.gamma import gamma_max
     from kernelite.data.scoring.files import predict_files
     from kernelite.machine.expansion import KernelExpansion
@@ -64,7 +64,7 @@ _HOMES = {
     "patched": "kernelite.model.patching",
     "predict_files": "kernelite.data.scoring.files",
     "unpatch": "kernelite.model.patching",
-    "warm_up": "kernelite.backends.cpu.warming",
+    "warm_up": "kernelite.backends.cpu.kernels.build",
 }
 
 __all__ = [

@@ -168,7 +168,7 @@ def built(monkeypatch) -> list[tuple[str, ...]]:
         asked.append(only)
         raise InputError("there is no linker")
 
-    monkeypatch.setattr("kernelite.backends.cpu.warming.build_if_missing", none)
+    monkeypatch.setattr("kernelite.backends.cpu.kernels.build.build_if_missing", none)
     return asked
 
 

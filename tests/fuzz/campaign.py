@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelite import __version__
-from kernelite.backends.cpu.warming import warm_up
+from kernelite.backends.cpu.kernels.build import warm_up
 from kernelite.support.errors import InputError
 from tests.fuzz.corpus import ENDINGS
 from tests.fuzz.worker import (

@@ -155,7 +155,7 @@ def digits() -> Data:
 
 def _build_kernels() -> None:
     """Build what the demo needs, unless all kernels are there; then nobody waits for numba."""
-    from kernelite.backends.cpu.warming import build_if_missing
+    from kernelite.backends.cpu.kernels.build import build_if_missing
 
     if os.environ.get("KERNELITE_KERNELS"):
         return

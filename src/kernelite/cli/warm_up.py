@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build, and say where the library is."""
-    from kernelite.backends.cpu.warming import warm_up
+    from kernelite.backends.cpu.kernels.build import warm_up
 
     done = warm_up()
     if args.json:

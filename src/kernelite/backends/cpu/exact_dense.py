@@ -261,7 +261,7 @@ def add_kernel_sums(tile: FloatArray, coefficients: FloatArray, out: FloatArray)
     Products sum up `CENTERS` at a time, as `ExactRounding` counts them.
     """
     if jit_available():
-        from kernelite.backends.cpu.kernels.pointwise import exp_in_place
+        from kernelite.backends.cpu.kernels.exp import exp_in_place
 
         exp_in_place(tile)
     else:
@@ -346,7 +346,7 @@ class SparseExact:
     ) -> tuple[FloatArray, FloatArray]:
         """Scores of shape (m, k), and |z|^2 of shape (m,)."""
         from kernelite.backends.cpu.kernels.densify import check_canonical
-        from kernelite.backends.cpu.kernels.pointwise import fill_exponents
+        from kernelite.backends.cpu.kernels.exp import fill_exponents
 
         m, n = rows.shape[0], self.expansion.n_centers
         scores = np.empty((m, self.expansion.n_outputs)) if out is None else out

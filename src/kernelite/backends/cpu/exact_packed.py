@@ -28,7 +28,7 @@ from kernelite.series.rounding import LOST_TERMS, SAFETY, SINGLE_UNIT, UNIT, int
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
-    from kernelite.backends.cpu.kernels.packed import PackedCubic
+    from kernelite.backends.cpu.kernels.cubic import PackedCubic
 
 __all__ = ["LinearExact", "PackedExact", "SinglePacked"]
 
@@ -89,7 +89,7 @@ class LinearExact:
         plain = self.columns is None and not self.expansion.kernel.unit_rows
         if not plain or self.weights.shape[1] != 1 or not jit_available():
             return None
-        from kernelite.backends.cpu.kernels.packed import LANES, linear_weights
+        from kernelite.backends.cpu.kernels.cubic import LANES, linear_weights
 
         w = self.weights[:, 0]
         return linear_weights(w) if len(w) >= LANES else None
@@ -123,7 +123,7 @@ class LinearExact:
         self, rows: FloatArray, weights: FloatArray, scores: FloatArray, squares: FloatArray
     ) -> None:
         """Products and norms together, so that rows are read once."""
-        from kernelite.backends.cpu.kernels.packed import linear_rows
+        from kernelite.backends.cpu.kernels.cubic import linear_rows
 
         flat, intercept = scores.reshape(-1), float(self.intercept[0])
 
@@ -198,7 +198,7 @@ class PackedExact:
         """The loop over packed coefficients of degree 3."""
         if self.degree == 4 or not jit_available():
             return None
-        from kernelite.backends.cpu.kernels.packed import PackedCubic
+        from kernelite.backends.cpu.kernels.cubic import PackedCubic
 
         return PackedCubic.prepare(self.tensor, self.expansion.n_features)
 
@@ -301,8 +301,7 @@ class SinglePacked:
 
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, 1)."""
-        from kernelite.backends.cpu.kernels.cubic import PARTIAL
-        from kernelite.backends.cpu.kernels.packed import single_packed
+        from kernelite.backends.cpu.kernels.cubic import PARTIAL, single_packed
 
         rows = np.ascontiguousarray(rows)
         m, r = len(rows), self.exact.expansion.n_features + 1

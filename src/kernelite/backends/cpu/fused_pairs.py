@@ -78,7 +78,7 @@ class FusedPairs:
     def prepare(cls, rounding: ExactRounding, layout: Layout) -> FusedPairs | None:
         """Lay the centers out; None where it is no one-vs-one, or numbers would not fit."""
         from kernelite.backends.cpu.kernels.exp2 import SINGLE
-        from kernelite.backends.cpu.kernels.pair_sums import RUN, TURN
+        from kernelite.backends.cpu.kernels.pairs import RUN, TURN
 
         A = rounding.expansion.coefficients
         owner = classes_of_centers(A) if layout.size <= MOST_PANEL_NUMBERS else None
@@ -156,13 +156,14 @@ class FusedPairs:
         return winners, leads
 
     def _run_entries(self, rows: FloatArray, ties: bool, winners: Any, leads: Any) -> None:
-        from kernelite.backends.cpu.kernels import pairs, panel_rows
+        from kernelite.backends.cpu.kernels import pairs
+        from kernelite.backends.cpu.kernels.panels import entries
 
         layout, m = self.panels.layout, len(rows)
         indptr, most = np.empty(m + 1, np.int64), m * len(layout.order)
         indices, data = np.empty(most, np.int32), np.empty(most, np.float32)
         shifts, norms = np.empty(m, np.float32), np.empty((m, 2))
-        panel_rows.entries(
+        entries(
             *(rows, layout.point, layout.order, layout.g, layout.least),
             *(indptr, indices, data, shifts, norms),
         )

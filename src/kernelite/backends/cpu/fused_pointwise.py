@@ -4,7 +4,7 @@
 
 A factor of distances goes by panels of centers, with its own profile in the loop, and one output's
 sums stay in registers (`kernels.radial`). Products x.z come from BLAS, tile by tile, and a function
-follows in place (`kernels.pointwise`). Products of factors go by tiles of values.
+follows in place (`kernels.exp`). Products of factors go by tiles of values.
 """
 
 from __future__ import annotations
@@ -101,11 +101,11 @@ class Factor:
     def fill(self, rows: FloatArray, part: slice, tile: FloatArray) -> None:
         """tile[i, j] = k of some rows, as `seen` gives them, and some whole panels of centers."""
         if self.by_products:
-            from kernelite.backends.cpu.kernels import pointwise
+            from kernelite.backends.cpu.kernels import exp
 
             name = PRODUCT_LOOPS.get(type(self.kernel))  # type: ignore[arg-type]
             np.matmul(rows, self.centers[:, part], out=tile)
-            getattr(pointwise, name or "affine")(tile.reshape(-1), *self.numbers)
+            getattr(exp, name or "affine")(tile.reshape(-1), *self.numbers)
             if name is None:
                 kernel: Any = self.kernel
                 found = kernel.function(tile)

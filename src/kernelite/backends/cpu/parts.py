@@ -351,7 +351,7 @@ class FusedParts:
     ----------
     parts : PartsLayout
     kernel : callable
-        Of `kernels.part_sums`.
+        Of `kernels.panel_sums`.
     fixed : tuple
         What it takes between rows and answers.
     """
@@ -364,7 +364,7 @@ class FusedParts:
     @classmethod
     def prepare(cls, parts: PartsLayout, precision: Any) -> FusedParts | None:
         """Lay the panels out; None where numbers would not fit."""
-        from kernelite.backends.cpu.kernels.part_sums import PART_SCORES
+        from kernelite.backends.cpu.kernels.panel_sums import PART_SCORES
 
         found = [
             rbf_sums(rounding, layout, precision)

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import kernelite
-from kernelite.backends.cpu.kernels import panel_sums, pointwise
+from kernelite.backends.cpu.kernels import exp, panel_sums
 from kernelite.backends.cpu.kernels.compiling import OutVector, jit_available, kernel
+from kernelite.backends.cpu.kernels.exp import affine
 from kernelite.backends.cpu.kernels.exp2 import DOUBLE
 from kernelite.backends.cpu.kernels.local import local_kernel
-from kernelite.backends.cpu.kernels.pointwise import affine
 
 SOURCE = Path(kernelite.__file__).parents[1]
 
@@ -75,7 +75,7 @@ WRONG: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", WRONG)
 def test_other_arguments_are_refused_in_a_sentence(kind: str) -> None:
-    with pytest.raises(TypeError, match=r"^argument 0 of pointwise_affine (should be|is no array)"):
+    with pytest.raises(TypeError, match=r"^argument 0 of exp_affine (should be|is no array)"):
         affine(WRONG[kind], 1.0, 1.0)
 
 
@@ -102,7 +102,7 @@ def test_results_and_a_lack_of_memory_come_through() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [pointwise.fill_exponents, pointwise.sigmoid, panel_sums.SCORES[DOUBLE], local_kernel(2)],
+    [exp.fill_exponents, exp.sigmoid, panel_sums.SCORES[DOUBLE], local_kernel(2)],
     ids=lambda function: function.__name__,
 )
 def test_the_optimiser_may_contract_and_nothing_else(function: Any) -> None:
@@ -125,7 +125,7 @@ def test_a_build_reads_each_kernel_for_more_than_that(
     pytest.importorskip("numba")
     from kernelite.backends.cpu.kernels import emitting, tracing
 
-    own: Any = pointwise.fill_exponents
+    own: Any = exp.fill_exponents
     own = own.kernel
     text = tracing.library_of(own).get_llvm_str()
     assert text.count("fmul contract ")
@@ -235,7 +235,7 @@ def test_a_library_of_other_sources_is_not_used(tmp_path: Path) -> None:
     assert text.count("mantissa * scale") == 1
     helpers.write_text(text.replace("mantissa * scale", "mantissa * scale * 3.0"))
     code = (
-        "import numpy as np\nfrom kernelite.backends.cpu.kernels.pointwise import exp_in_place\n"
+        "import numpy as np\nfrom kernelite.backends.cpu.kernels.exp import exp_in_place\n"
         "tile = np.zeros((1, 1))\nexp_in_place(tile)\nprint(tile[0, 0])"
     )
     here = {"PYTHONPATH": str(tmp_path), "KERNELITE_KERNELS": ""}

@@ -19,7 +19,7 @@ from kernelite.backends.cpu.kernels.build import FIRST_MODULES, LAST_MODULES, bu
 from kernelite.support.errors import MissingExtraError
 
 SOURCE = Path(kernelite.__file__).parents[1]
-SOME = ["pointwise_affine", "pointwise__exp_kernel", "panel_sums_single_scores"]
+SOME = ["exp_affine", "exp__exp_kernel", "panel_sums_single_scores"]
 RAISING = ["judging_judge_rows"]  # whose exceptions numba describes by a file of its own
 FAMILY = next(iter(providers.families_here()), "")
 HERE = FAMILY and shutil.which("cc") and providers._against_numba() is None
@@ -29,7 +29,7 @@ ANSWER = """
 import sys, threading, warnings
 import numpy as np
 if {forbidden}: sys.modules["numba"] = None
-from kernelite.backends.cpu.kernels.pointwise import affine, exp_in_place
+from kernelite.backends.cpu.kernels.exp import affine, exp_in_place
 from kernelite.backends.cpu.kernels.providers import provider
 values = np.linspace(-3.0, 0.0, 9)
 affine(values, 2.0, 1.0)
@@ -93,7 +93,7 @@ def test_only_what_changed_is_compiled_again(
     path, objects = tmp_path / "some.so", objects_kept
     assert build(FAMILY, path, only=SOME, objects=objects) == 0
     assert path.read_bytes() == part
-    one = next(objects.glob("pointwise_affine-*.o"))
+    one = next(objects.glob("exp_affine-*.o"))
     one.chmod(0o666)  # others can have written it
     more = [*SOME, "densify__take_kernel"]
     assert build(FAMILY, path, only=more, objects=objects) == 2
@@ -202,7 +202,7 @@ for name in sys.argv[2:]:
 
 
 def test_a_quicker_numba_gives_the_same_code() -> None:
-    kernels = [FAMILY, "judging_judge_rows", "pointwise_fill_exponents", "radial_rbf"]
+    kernels = [FAMILY, "judging_judge_rows", "exp_fill_exponents", "radial_rbf"]
     said = [
         subprocess.run(
             [sys.executable, "-c", EMITTED.replace("{quick}", quick), *kernels],
@@ -303,7 +303,7 @@ import numpy as np
 if {forbidden}: sys.modules["numba"] = None
 from kernelite.backends.cpu.kernels import providers
 providers.library_folders = lambda: [Path("{folder}")]
-from kernelite.backends.cpu.kernels.pointwise import affine, sigmoid
+from kernelite.backends.cpu.kernels.exp import affine, sigmoid
 print(getattr(providers.provider(), "family", None))
 values = np.linspace(-3.0, 0.0, 9)
 affine(values, 2.0, 1.0)  # which is in it
@@ -351,7 +351,7 @@ def test_arrays_that_are_laid_out_otherwise_are_not_touched(
 TOGETHER = """
 import os, threading
 import numpy as np
-from kernelite.backends.cpu.kernels.pointwise import affine
+from kernelite.backends.cpu.kernels.exp import affine
 def work():
     values = np.ones(100_000)
     for _ in range(200): affine(values, 0.5, 0.5)
@@ -378,7 +378,7 @@ def test_kernels_run_without_the_interpreters_lock(library: bytes, tmp_path: Pat
     kept(tmp_path, library)
     code = (
         "import signal, time\nimport numpy as np\n"
-        "from kernelite.backends.cpu.kernels.pointwise import affine\nimport threading\n"
+        "from kernelite.backends.cpu.kernels.exp import affine\nimport threading\n"
         "values, seen = np.ones(60_000_000), []\naffine(values[:1], 1.0, 0.0)\n"
         "inside = threading.Event()\n"
         "def work():\n    inside.set()\n    affine(values, 0.5, 0.5)\n    seen.append('kernel')\n"

@@ -27,7 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from kernelite.backends.cpu.kernels import providers
 from kernelite.backends.cpu.kernels.compiling import KernelSource
@@ -40,10 +40,13 @@ __all__ = [
     "ALWAYS",
     "FIRST_MODULES",
     "LAST_MODULES",
+    "WarmUp",
     "build",
+    "build_if_missing",
     "declare_all",
     "kept_at",
     "objects_beside",
+    "warm_up",
 ]
 
 ALWAYS = frozenset({"runtime", "pool"})  # objects of every library, besides those of kernels
@@ -52,10 +55,10 @@ ALWAYS = frozenset({"runtime", "pool"})  # objects of every library, besides tho
 # (modules that are not named here) shares none.
 FIRST_MODULES: tuple[str, ...] = (
     *("coupling", "spectral_dense", "quadratic_dense", "third_dense", "spectral_sparse"),
-    *("quadratic_sparse", "packed", "judging", "bounds"),
+    *("quadratic_sparse", "cubic", "judging", "bounds"),
 )
 LAST_MODULES: tuple[str, ...] = (
-    *("local", "panel_rows", "panel_sums", "part_sums", "triangle", "panel_values", "tangents"),
+    *("local", "panels", "panel_sums", "triangle", "panel_values", "tangents"),
     *("tangent_values", "pairs"),
 )
 KEPT_SECONDS = 30 * 86400  # that an object is kept for which no library was made of
@@ -293,6 +296,77 @@ def main(arguments: list[str] | None = None) -> int:
     except KerneliteError as error:
         sys.exit(str(error))
     return 0
+
+
+# Building the kernels for this machine, where no wheel brought them.
+
+
+class WarmUp(NamedTuple):
+    """What `warm_up` did.
+
+    Parameters
+    ----------
+    family : str
+        Of processors, which the kernels are for.
+    kernels : int
+        How many were compiled; 0 if they were there.
+    seconds : float
+    path : Path
+        The library that they are in.
+    """
+
+    family: str
+    kernels: int
+    seconds: float
+    path: Path
+
+
+def warm_up() -> WarmUp:
+    """Build all kernels for this machine's processor and keep them, if nobody did.
+
+    The library is put beside the installation if that can be written, else into the user's cache
+    folder ($KERNELITE_CACHE); never where another user could change it. What root builds in an
+    image is used by everybody.
+
+    Returns
+    -------
+    WarmUp
+
+    Raises
+    ------
+    InputError
+        If it cannot be built: for want of numba or a linker, a known processor, or a safe folder.
+
+    Examples
+    --------
+    >>> warm_up().seconds >= 0.0  # half a minute, the first time
+    True
+    """
+    return build_if_missing()
+
+
+def build_if_missing(only: Collection[str] = ()) -> WarmUp:
+    """As `warm_up`; where there are none, build some kernels only, if their symbols are given.
+
+    What is compiled is kept: who builds all kernels later compiles the others.
+    """
+    started, families = time.perf_counter(), providers.families_here()
+    if not families:
+        known = ", ".join(providers.FAMILIES)
+        raise InputError(
+            f"libraries of kernels are for Linux on processors of the families {known}; "
+            "elsewhere numba compiles kernels when they are first used."
+        )
+    family = families[0]
+    found = providers.library_path(family)
+    if found is None and only:
+        found = providers.library_path(family + providers.PART)
+    if found is not None:
+        return WarmUp(family, 0, time.perf_counter() - started, found)
+    path = kept_at(family + providers.PART if only else family)
+    with Progress(f"building kernels for {family}, once") as bar:
+        count = build(family, path, bar.reach, only, objects_beside(path))
+    return WarmUp(family, count, time.perf_counter() - started, path)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,7 @@ from kernelite.backends.cpu.kernels.compiling import (
     types,
 )
 from kernelite.backends.cpu.kernels.exp2 import DOUBLE, Code
-from kernelite.backends.cpu.kernels.panel_rows import chain_weights, ready_rows
-from kernelite.backends.cpu.kernels.panels import over_rows
+from kernelite.backends.cpu.kernels.panels import chain_weights, over_rows, ready_rows
 
 __all__ = [
     "SEVERAL",

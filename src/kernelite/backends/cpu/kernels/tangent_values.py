@@ -38,10 +38,9 @@ from kernelite.backends.cpu.kernels.exp2 import (
     WIDE,
     Code,
 )
-from kernelite.backends.cpu.kernels.panel_rows import chain_weights, ready_rows
 from kernelite.backends.cpu.kernels.panel_values import SEVERAL as ROWS_OF_DOTS
 from kernelite.backends.cpu.kernels.panel_values import one_weighted, several_weighted
-from kernelite.backends.cpu.kernels.panels import row_products
+from kernelite.backends.cpu.kernels.panels import chain_weights, ready_rows, row_products
 from kernelite.backends.cpu.kernels.tangents import MOST_SQUARE, POLYNOMIALS, REACHES, horner
 from kernelite.series.rounding import LOG2_E
 

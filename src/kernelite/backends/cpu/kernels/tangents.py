@@ -32,8 +32,14 @@ from kernelite.backends.cpu.kernels.compiling import (
     types,
 )
 from kernelite.backends.cpu.kernels.exp2 import PANEL_VECTORS, SINGLE, Code
-from kernelite.backends.cpu.kernels.panel_rows import chain_weights, ready_entries, ready_rows
-from kernelite.backends.cpu.kernels.panels import add_by_halves, entry_products, row_products
+from kernelite.backends.cpu.kernels.panels import (
+    add_by_halves,
+    chain_weights,
+    entry_products,
+    ready_entries,
+    ready_rows,
+    row_products,
+)
 from kernelite.series.rounding import LOG2_E
 
 __all__ = [

@@ -10,7 +10,7 @@ import pytest
 
 import kernelite
 from kernelite.backends.cpu.kernels import build, providers
-from kernelite.backends.cpu.warming import build_if_missing
+from kernelite.backends.cpu.kernels.build import build_if_missing
 from kernelite.cli import main
 from kernelite.support import errors
 

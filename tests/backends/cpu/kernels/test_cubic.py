@@ -7,7 +7,7 @@ import pytest
 
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.exact_packed import LinearExact, PackedExact, SinglePacked
-from kernelite.backends.cpu.kernels.packed import LANES, linear_rows, linear_weights
+from kernelite.backends.cpu.kernels.cubic import LANES, linear_rows, linear_weights
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import PolynomialKernel
 from kernelite.program.bounded import spelled_out
