@@ -19,10 +19,30 @@ from kernelite.program.bounded import OPEN, Bounded, Factored, Settled, Tally, s
 from kernelite.program.criteria import Criterion, never
 from kernelite.support.records import dataclass
 
-__all__ = ["Block", "Cascade", "Judge", "Stage", "holds", "judged", "tighter"]
+__all__ = [
+    "Asked",
+    "Block",
+    "Cascade",
+    "Found",
+    "Judge",
+    "Room",
+    "Stage",
+    "holds",
+    "judged",
+    "tighter",
+]
 
 Block: TypeAlias = Any
 """Rows as stages take them: dense, CSR, behind a map, of several parts; `[index]` takes some."""
+
+Asked: TypeAlias = Criterion | None
+"""What is asked of a row; None: a score that is as good as a stage can give it."""
+
+Found: TypeAlias = Bounded | None
+"""What a stage found; None: it is not worth its time, or none came before."""
+
+Room: TypeAlias = FloatArray | None
+"""Where scores may be put."""
 
 
 class Stage(Protocol):
@@ -39,12 +59,8 @@ class Stage(Protocol):
         ...
 
     def run(
-        self,
-        rows: Block,
-        criterion: Criterion | None,
-        previous: Bounded | None = None,
-        into: FloatArray | None = None,
-    ) -> Bounded | None:
+        self, rows: Block, criterion: Asked, previous: Found = None, into: Room = None
+    ) -> Found:
         """Scores and bounds of the rows; None where that is not worth the time for these rows.
 
         Without a criterion, scores should be as good as this stage can give them. `previous` is

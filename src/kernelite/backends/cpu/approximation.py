@@ -20,7 +20,7 @@ from kernelite.backends.cpu.rows import as_dense
 from kernelite.data.rows.inputs import FloatArray, dense_block, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import FIRST, FULL, OPEN, THIRD, Bounded
-from kernelite.program.cascade import Block, Cascade, holds
+from kernelite.program.cascade import Asked, Block, Cascade, Found, Room, holds
 from kernelite.program.criteria import Criterion
 from kernelite.series.approximation import Approximation, Certificate
 from kernelite.series.cubic import CubicForm
@@ -229,12 +229,8 @@ class FirstForms:
     accepts_all = False
 
     def run(
-        self,
-        rows: Block,
-        criterion: Criterion | None,
-        previous: Bounded | None = None,
-        into: FloatArray | None = None,
-    ) -> Bounded | None:
+        self, rows: Block, criterion: Asked, previous: Found = None, into: Room = None
+    ) -> Found:
         """Scores and bounds; both forms at once where that pays."""
         if is_sparse(rows) and not self.takes_sparse(rows):
             rows = as_dense(rows)
@@ -322,12 +318,8 @@ class SecondForms:
         return FULL if self.engine.approximation.cubic is None else THIRD
 
     def run(
-        self,
-        rows: Block,
-        criterion: Criterion | None,
-        previous: Bounded | None = None,
-        into: FloatArray | None = None,
-    ) -> Bounded | None:
+        self, rows: Block, criterion: Asked, previous: Found = None, into: Room = None
+    ) -> Found:
         """Scores and bounds of rows that the first form left open; None where it was skipped."""
         if criterion is not None:
             if previous is None and not criterion.labels_alone:

@@ -32,16 +32,12 @@ from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import EXACT, EXACT_QUICK, EXACT_SINGLE, Bounded, spelled_out
-from kernelite.program.cascade import Block, holds
+from kernelite.program.cascade import Asked, Block, Found, Room, holds
 from kernelite.program.criteria import Criterion
 from kernelite.series.packed import packed_degree
 from kernelite.support.records import dataclass
 
-__all__ = [
-    "DoublePrecision",
-    "ExactEngine",
-    "FewerDigits",
-]
+__all__ = ["DoublePrecision", "ExactEngine", "FewerDigits"]
 
 TRIED_ROWS = 32  # as many rows show whether a stage settles enough of them
 ROWS_PER_TRIED = 16  # at most one row of so many is tried
@@ -343,12 +339,8 @@ class FewerDigits:
         return EXACT_QUICK if self.quick else EXACT_SINGLE
 
     def run(
-        self,
-        rows: Block,
-        criterion: Criterion | None,
-        previous: Bounded | None = None,
-        into: FloatArray | None = None,
-    ) -> Bounded | None:
+        self, rows: Block, criterion: Asked, previous: Found = None, into: Room = None
+    ) -> Found:
         """Scores and bounds, where they are good enough for what is asked and settle enough."""
         if criterion is None or rows.shape[0] < self._fewest.get(criterion, 0):
             return None
@@ -494,11 +486,7 @@ class DoublePrecision:
     accepts_all = True
 
     def run(
-        self,
-        rows: Block,
-        criterion: Criterion | None,
-        previous: Bounded | None = None,
-        into: FloatArray | None = None,
+        self, rows: Block, criterion: Asked, previous: Found = None, into: Room = None
     ) -> Bounded:
         """Scores and bounds.
 

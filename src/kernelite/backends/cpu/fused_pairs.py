@@ -26,7 +26,7 @@ from kernelite.backends.cpu.threads import for_each_chunk, share_rows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes
 from kernelite.program.bounded import OPEN, PAIRS, Bounded
-from kernelite.program.cascade import Block
+from kernelite.program.cascade import Asked, Block, Found, Room
 from kernelite.program.criteria import Criterion
 from kernelite.series.rounding import SINGLE_UNIT
 from kernelite.support.records import dataclass
@@ -231,12 +231,8 @@ class WinnersPairs:
     accepts_all = False
 
     def run(
-        self,
-        rows: Block,
-        criterion: Criterion | None,
-        previous: Bounded | None = None,
-        into: FloatArray | None = None,
-    ) -> Bounded | None:
+        self, rows: Block, criterion: Asked, previous: Found = None, into: Room = None
+    ) -> Found:
         """The winner of each row; rows without a sure one stay open."""
         if not self.serves(criterion):
             return None

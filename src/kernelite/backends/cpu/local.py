@@ -23,7 +23,7 @@ from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse, row_blocks
 from kernelite.machine.expansion import KernelExpansion, squared_distances, squared_norms
 from kernelite.machine.ops import ops
 from kernelite.program.bounded import NEAR, Bounded
-from kernelite.program.cascade import Block
+from kernelite.program.cascade import Asked, Block, Found, Room
 from kernelite.program.criteria import Criterion, never
 from kernelite.series.approximation import LocalSums
 from kernelite.series.rounding import ABOVE, GAMMA_RANGE, LOST_TERMS, SAFETY, UNIT, folding
@@ -256,12 +256,8 @@ class NearCenters:
     accepts_all = False
 
     def run(
-        self,
-        rows: Block,
-        criterion: Criterion | None,
-        previous: Bounded | None = None,
-        into: FloatArray | None = None,
-    ) -> Bounded | None:
+        self, rows: Block, criterion: Asked, previous: Found = None, into: Room = None
+    ) -> Found:
         """Scores and bounds of the rows."""
         if criterion is None or criterion is never:
             return None

@@ -36,7 +36,7 @@ from kernelite.backends.cpu.panels import (
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.program.bounded import EXACT, FIRST, Bounded, spelled_out
-from kernelite.program.cascade import Cascade
+from kernelite.program.cascade import Asked, Cascade, Found, Room
 from kernelite.program.criteria import Criterion
 from kernelite.series.rounding import sum_error
 from kernelite.support.records import dataclass
@@ -150,11 +150,7 @@ class SumOfParts:
         return FIRST if any(early) else EXACT
 
     def run(
-        self,
-        rows: PartRows,
-        criterion: Criterion | None,
-        previous: Bounded | None = None,
-        into: FloatArray | None = None,
+        self, rows: PartRows, criterion: Asked, previous: Found = None, into: Room = None
     ) -> Bounded:
         """Scores and bounds of all parts, as far as their early stages go."""
         prove = criterion is not None
@@ -219,12 +215,8 @@ class PartsExactly:
     accepts_all = True
 
     def run(
-        self,
-        rows: PartRows,
-        criterion: Criterion | None,
-        previous: Bounded | None = None,
-        into: FloatArray | None = None,
-    ) -> Bounded | None:
+        self, rows: PartRows, criterion: Asked, previous: Found = None, into: Room = None
+    ) -> Found:
         """Scores and bounds of all parts, those of these from their last stages."""
         few = rows.shape[0] <= FEW_JUDGED_ROWS
         if previous is None or (few and not self.last):

@@ -16,7 +16,7 @@ from kernelite.backends.cpu.threads import share_rows, thread_count
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse, row_blocks
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import Bounded, spelled_out
-from kernelite.program.cascade import Cascade, Stage
+from kernelite.program.cascade import Asked, Cascade, Found, Room, Stage
 from kernelite.program.criteria import Criterion
 from kernelite.series.rounding import LOST_TERMS, SAFETY, UNIT
 from kernelite.series.series import SeriesForm
@@ -59,12 +59,7 @@ def keep_pages() -> None:
 
 
 def blocks_of(
-    shape: tuple[int, int],
-    n_outputs: int,
-    *,
-    exact: bool,
-    straight: bool,
-    values: bool,
+    shape: tuple[int, int], n_outputs: int, *, exact: bool, straight: bool, values: bool
 ) -> list[slice]:
     """Blocks of rows of a shape.
 
@@ -270,12 +265,8 @@ class Damped:
         return self.stage.accepts_all
 
     def run(
-        self,
-        rows: OutsideRows,
-        criterion: Criterion | None,
-        previous: Bounded | None = None,
-        into: FloatArray | None = None,
-    ) -> Bounded | None:
+        self, rows: OutsideRows, criterion: Asked, previous: Found = None, into: Room = None
+    ) -> Found:
         """Scores and bounds of the stage, damped.
 
         Criteria are for damped scores. Where one asks for a label alone it shows, nevertheless,

@@ -123,8 +123,7 @@ class ShortRest:
 
         sums = np.empty((3, len(X)))
         single_squares(
-            *(X, self.shape[1], self.across, self.basis, self.images, self.triangle),
-            *sums,
+            *(X, self.shape[1], self.across, self.basis, self.images, self.triangle), *sums
         )
         found, (lengths, known) = sums[0], np.sqrt(sums[1:])
         of_length, of_known, of_moved, ever = self._losses

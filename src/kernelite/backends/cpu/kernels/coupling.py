@@ -10,13 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.backends.cpu.kernels.compiling import (
-    Matrix,
-    OutMatrix,
-    Vector,
-    helper,
-    kernel,
-)
+from kernelite.backends.cpu.kernels.compiling import Matrix, OutMatrix, Vector, helper, kernel
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
 from kernelite.machine.heads.coupling import LIMITS, MOST_APART, MOST_MOVED, STOP
 

@@ -274,12 +274,7 @@ _weigh_singles = weigher("weigh_singles", SINGLE)
 
 
 @kernel(by_row=("rows", "out"))
-def single_packed(
-    rows: Matrix,
-    zeros: Vector,
-    weights: SingleMatrix,
-    out: OutVector,
-) -> Any:
+def single_packed(rows: Matrix, zeros: Vector, weights: SingleMatrix, out: OutVector) -> Any:
     """As `packed_kernel` for one output, in single precision; out of shape (m,).
 
     The last sums, of w_a times what single precision gave, are doubles.

@@ -91,12 +91,7 @@ def check_canonical(bad: int, first: int, n_features: int) -> None:
 
 
 @kernel()
-def _scatter_kernel(
-    starts: Longs,
-    indices: Ints,
-    data: Vector,
-    out: OutMatrix,
-) -> int:
+def _scatter_kernel(starts: Longs, indices: Ints, data: Vector, out: OutMatrix) -> int:
     """Rows between the first and the last of `starts`, dense; the first malformed row, or -1."""
     m, d = out.shape
     for row in range(m):

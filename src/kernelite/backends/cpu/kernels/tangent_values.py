@@ -31,13 +31,7 @@ from kernelite.backends.cpu.kernels.compiling import (
     kernel,
     types,
 )
-from kernelite.backends.cpu.kernels.exp2 import (
-    DOUBLE,
-    PANEL_VECTORS,
-    SINGLE,
-    WIDE,
-    Code,
-)
+from kernelite.backends.cpu.kernels.exp2 import DOUBLE, PANEL_VECTORS, SINGLE, WIDE, Code
 from kernelite.backends.cpu.kernels.panel_values import SEVERAL as ROWS_OF_DOTS
 from kernelite.backends.cpu.kernels.panel_values import one_weighted, several_weighted
 from kernelite.backends.cpu.kernels.panels import chain_weights, ready_rows, row_products
@@ -327,10 +321,7 @@ def several_tangents(
     every = max(firsts.max() + columns, sides.max())
     w, shifts = np.empty((tall, length), np.float32), np.empty(tall, np.float32)
     norms, values = np.empty((tall, 4)), np.empty((tall, centers), np.float32)
-    largest, sums = (
-        np.empty((tall, TAKEN), np.float32),
-        np.empty((tall, every * LANES_OF_SUMS)),
-    )
+    largest, sums = (np.empty((tall, TAKEN), np.float32), np.empty((tall, every * LANES_OF_SUMS)))
     each, totals = chain_weights(order, len(point)), np.zeros(every + 1)
     u, dots = np.empty((tall, len(point))), np.empty((tall, linear.shape[1]))
     fixed = linear, sides.reshape(4, scores.shape[1]), outputs, constants, totals, u, dots

@@ -42,14 +42,7 @@ from kernelite.backends.cpu.kernels.panels import (
 )
 from kernelite.series.rounding import LOG2_E
 
-__all__ = [
-    "MOST_SQUARE",
-    "POLYNOMIALS",
-    "REACHES",
-    "entry_tangents",
-    "horner",
-    "row_tangents",
-]
+__all__ = ["MOST_SQUARE", "POLYNOMIALS", "REACHES", "entry_tangents", "horner", "row_tangents"]
 
 TANGENT_ROWS = 240  # a whole number of what is taken at once: 3 or 6
 REACHES = 0.8, 3.5, 40.0  # of |t|, for each of the polynomials, and for exponentials

@@ -24,12 +24,7 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from kernelite.backends.cpu.kernels.compiling import OPTIONS, KernelSource, Traced
-from kernelite.backends.cpu.kernels.entries import (
-    Entry,
-    InsideEntry,
-    SharedEntry,
-    numba_type,
-)
+from kernelite.backends.cpu.kernels.entries import Entry, InsideEntry, SharedEntry, numba_type
 from kernelite.backends.cpu.kernels.objects import SERVER, SHARE, TABLE, object_table
 from kernelite.backends.cpu.kernels.pool import pool_text
 

@@ -265,13 +265,7 @@ def rest_of_row(
 
 @kernel(by_row=("starts", "columns", "out"))
 def short_panel_squares(
-    rest: Vector,
-    c: Vector,
-    G: Vector,
-    W: Singles,
-    starts: Longs,
-    columns: Longs,
-    out: OutVector,
+    rest: Vector, c: Vector, G: Vector, W: Singles, starts: Longs, columns: Longs, out: OutVector
 ) -> None:
     """|v|^2 of the part v of G c + W y that each panel of singles gives, of one row in doubles."""
     room = np.empty((1, SINGLE_PANEL))
