@@ -20,7 +20,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 import kernelite as kl
 from kernelite.backends.cpu import one_pass
 from kernelite.backends.cpu.fused_sums import PanelSums
-from kernelite.backends.cpu.kernels.behind import Link
+from kernelite.backends.cpu.kernels.judging import Link
 from kernelite.backends.cpu.kernels.providers import jit_available
 from kernelite.backends.cpu.limits import limit_here
 from kernelite.backends.cpu.one_pass import (

@@ -31,7 +31,7 @@ from kernelite.series.work import packed_size
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
-    from kernelite.backends.cpu.kernels.behind import Link
+    from kernelite.backends.cpu.kernels.judging import Link
     from kernelite.backends.cpu.kernels.third_dense import JitThird
 
 __all__ = [

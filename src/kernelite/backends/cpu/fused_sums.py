@@ -36,7 +36,7 @@ from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
     from kernelite.backends.cpu.exact_dense import DenseExact
-    from kernelite.backends.cpu.kernels.behind import InsideCalls
+    from kernelite.backends.cpu.kernels.judging import InsideCalls
 
 __all__ = [
     "EXP2_ERROR",
@@ -160,7 +160,7 @@ class PanelSums:
 
         None where bounds are not ready, where rows may have few entries, or one row takes long.
         """
-        from kernelite.backends.cpu.kernels.behind import InsideCalls, Link
+        from kernelite.backends.cpu.kernels.judging import InsideCalls, Link
 
         kernel, fixed = self.calls[0]
         if not kernel.kernel.inside or self.rounding is not None or not self.held_rows:

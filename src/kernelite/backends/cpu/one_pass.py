@@ -3,7 +3,7 @@
 While a tile of rows is in cache, the kernel of a form gives scores and bounds, asks the criterion's
 rule whether these settle the row, and writes the label, or the score, and whether the row stays
 open: nothing else of a row goes to memory. Rows that it leaves open may be summed in the same call
-(`kernels.behind`). Exact sums in single precision take much longer than that, so where they come
+(`kernels.judging`). Exact sums in single precision take much longer than that, so where they come
 first, a second call judges what they found. Threads take rows inside compiled code.
 
 Rows that stay open go through the cascade, whose stages and criteria are the twin of all this.
@@ -30,7 +30,7 @@ from kernelite.machine.heads.base import BySign
 from kernelite.program.criteria import Criterion
 
 if TYPE_CHECKING:
-    from kernelite.backends.cpu.kernels.behind import Link
+    from kernelite.backends.cpu.kernels.judging import Link
 
 __all__ = [
     "ALWAYS_PROBED",

@@ -260,7 +260,7 @@ def kernel(
     It returns a whole number or nothing, and may be called by any thread: it runs without the
     interpreter's lock. `name` is for functions that are made several times. `by_row` names
     arguments with an entry per row: `cpu.threads.share_rows` then has all threads run it. `inside`
-    names those that another kernel gives it, with rows that it has found (`behind`).
+    names those that another kernel gives it, with rows that it has found (`judging`).
     """
 
     def made(function: Function) -> Function:

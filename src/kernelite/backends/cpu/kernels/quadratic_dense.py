@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.backends.cpu.kernels.behind import settle_open
 from kernelite.backends.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate, bound_tile
 from kernelite.backends.cpu.kernels.compiling import (
     Blocks,
@@ -31,7 +30,7 @@ from kernelite.backends.cpu.kernels.compiling import (
     kernel,
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
-from kernelite.backends.cpu.kernels.judging import UNJUDGED, add_counts, judge_tile
+from kernelite.backends.cpu.kernels.judging import UNJUDGED, add_counts, judge_tile, settle_open
 from kernelite.backends.cpu.kernels.tiles import (
     FORM_WORK,
     TILE_HEIGHT,

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.kernels.behind import settle_open
 from kernelite.backends.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate, bound_tile
 from kernelite.backends.cpu.kernels.compiling import (
     Blocks,
@@ -30,7 +29,7 @@ from kernelite.backends.cpu.kernels.compiling import (
     kernel,
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
-from kernelite.backends.cpu.kernels.judging import UNJUDGED, add_counts, judge_tile
+from kernelite.backends.cpu.kernels.judging import UNJUDGED, add_counts, judge_tile, settle_open
 from kernelite.backends.cpu.kernels.project import (
     PROJECT_LANES,
     PROJECT_ROWS,

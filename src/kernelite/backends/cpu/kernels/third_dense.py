@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.kernels import quadratic_dense
-from kernelite.backends.cpu.kernels.behind import Link
 from kernelite.backends.cpu.kernels.bounds import (
     bound_output_tile,
     prepare_shared_certificate,
@@ -41,6 +40,7 @@ from kernelite.backends.cpu.kernels.cubic import (
     product_lines,
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
+from kernelite.backends.cpu.kernels.judging import Link
 from kernelite.backends.cpu.kernels.tiles import (
     FORM_WORK,
     TILE_HEIGHT,
