@@ -16,6 +16,7 @@ import kernelite as kl
 import kernelite.torch
 from kernelite.backends.torch import interchange, streaming
 from kernelite.backends.torch.interchange import answer_there
+from kernelite.backends.torch.stages import Asked
 from kernelite.program.bounded import Stats
 from kernelite.program.criteria import Within, predict_criterion
 from kernelite.support.errors import InputError, UnsupportedModelError
@@ -127,9 +128,8 @@ def test_decision_values_are_as_near_as_on_the_cpu(
     assert (loose.bounds.cpu().numpy() > limit).any(), "labels need less"
     monkeypatch.setattr(interchange, "CPU", -1)
     assert np.abs(fast.decision_function(rows).cpu().numpy() - exact).max() <= limit[0]
-    near = interchange.program_on(fast, rows.device)(
-        rows, labels_only=False, criterion=Within(limit)
-    )
+    program = interchange.program_on(fast, rows.device)
+    near, _ = program._found(rows, Asked(None, program.rule_of(Within(limit))))
     assert (near.bounds.cpu().numpy() <= limit).all()
 
 

@@ -79,22 +79,20 @@ def deviations(model: ModelFields, program: Program, rows: Tensor) -> Tensor:
             "were not kept (guarantee='none')."
         )
     rows = program._checked(rows)
-    factor, inverse = program.factors_of(posterior)
+    factor, inverted = program.factors_of(posterior)
     size = max(1, min(block_rows(rows, program), (1 << 27) // max(len(posterior.weights), 1)))
-    solve = _solver(factor, inverse)
+
+    def solve(K: Tensor) -> Tensor:
+        if inverted:  # one product, which is as good as solving
+            return K @ factor.T
+        return torch.linalg.solve_triangular(factor, K.T, upper=False).T
+
     parts = [_variances(program, posterior, solve, part) for part in rows.split(size)]
     variances, prior = (torch.cat(part) for part in zip(*parts))
     _warn(variances, 2.0 * UNIT * (len(posterior.weights) + 16) * prior)
     scales = torch.as_tensor(posterior.output_scales**2, device=rows.device)
     found = (variances.clamp(min=0.0)[:, None] * scales).sqrt()
     return found[:, 0] if len(scales) == 1 else found
-
-
-def _solver(factor: Tensor, inverse: Tensor | None) -> Callable[[Tensor], Tensor]:
-    """What gives L^-1 k of rows k: one product where that is as good as solving."""
-    if inverse is not None:
-        return lambda K: K @ inverse.T
-    return lambda K: torch.linalg.solve_triangular(factor, K.T, upper=False).T
 
 
 def _variances(

@@ -94,8 +94,13 @@ def answer_there(
             def finished(scores: torch.Tensor) -> Any:
                 return finish(TensorValue(scores)).tensor
 
-        _try(program, finish, finished, head.n_scores)
-        answers, counts = program.answers(rows, finish.__qualname__, criterion, finished)
+        try:
+            answers, counts = program.answers(rows, finish.__qualname__, criterion, finished)
+        except UnsupportedModelError as error:
+            raise UnsupportedModelError(
+                "this answer is not lowered to torch, since " + str(error).rstrip(".") + "; pass "
+                "rows as an array, e.g. `X.cpu().numpy()`."
+            ) from error
     stats = _stats(program, rows, counts)
     if model.guarantee == "none":
         policy = on_invalid if on_invalid is not None else model.on_invalid
@@ -119,22 +124,6 @@ def evidence_there(model: ModelFields, X: Any, what: str) -> Any:
 
     rows = X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
     return like(X, getattr(evidence, what)(model, program_on(model, rows.device), rows))
-
-
-def _try(program: Program, finish: Formula, finished: Formula, n_scores: int) -> None:
-    """Refuse what has no formula on tensors, before rows are computed; asked once."""
-    import torch
-
-    if finish.__qualname__ in program.known:
-        return
-    try:
-        finished(torch.zeros(1, n_scores, dtype=torch.float64))
-    except UnsupportedModelError as error:
-        raise UnsupportedModelError(
-            "this answer is not lowered to torch, since " + str(error).rstrip(".") + "; pass rows "
-            "as an array, e.g. `X.cpu().numpy()`."
-        ) from error
-    program.known.add(finish.__qualname__)
 
 
 def program_on(model: ModelFields, device: Any) -> Program:

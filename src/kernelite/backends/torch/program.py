@@ -125,8 +125,8 @@ class Program(Buffers):
         first = self.parts[0].fused
         votes = len(self.parts) == 1 and PairVotes.serves(first, self.head)
         self.votes = PairVotes(first, model.head) if votes else None
-        self.graphs, self.known = Graphs(), set[str]()  # the latter: formulas that were tried
-        self.factors: tuple[Tensor, Tensor | None] | None = None  # of a posterior, when asked for
+        self.graphs = Graphs()
+        self.factors: tuple[Tensor, bool] | None = None  # of a posterior, when asked for
         self.probed: dict[str, bool] = {}  # by method: whether fused sums settle enough
 
     def rule_of(self, criterion: Criterion) -> Criterion | None:
@@ -137,9 +137,7 @@ class Program(Buffers):
         self.graphs.clear()
         return super()._apply(fn, recurse)
 
-    def forward(
-        self, rows: Tensor, *, labels_only: bool = True, criterion: Criterion | None = None
-    ) -> Answer:
+    def forward(self, rows: Tensor, *, labels_only: bool = True) -> Answer:
         """Answers of all rows.
 
         Parameters
@@ -148,11 +146,9 @@ class Program(Buffers):
         labels_only : bool
             Scores need be no better than their labels' proof; if not, those of the fused sums are
             taken only where their bound is not looser than the form's.
-        criterion : Criterion, optional
-            What settles a row; by default that its label is proven.
         """
-        rule = self.rule if criterion is None else self.rule_of(criterion)
-        if not labels_only and criterion is None and self.head.formulas.proves_labels:
+        rule = self.rule
+        if not labels_only and self.head.formulas.proves_labels:
             rule = self.rule_of(label_criterion(self.head.formulas, None))
         name = "labels and scores" if rule is self.rule else None
         found, _ = self._found(rows, Asked(name, rule))
@@ -185,15 +181,15 @@ class Program(Buffers):
         found, counts = self._found(rows, Asked(name, rule, finish), ("labels",))
         return found.labels, counts
 
-    def factors_of(self, posterior: Any) -> tuple[Tensor, Tensor | None]:
-        """L of a posterior on the module's device, and its inverse if L is well-conditioned."""
+    def factors_of(self, posterior: Any) -> tuple[Tensor, bool]:
+        """L of a posterior on the module's device; or its inverse, if L is well-conditioned."""
         device = self.parts[0].outputs.device
         if self.factors is None or self.factors[0].device != device:
             factor = torch.from_numpy(np.tril(posterior.factor)).to(device)
             unit = torch.eye(len(factor), dtype=torch.float64, device=device)
             inverse = torch.linalg.solve_triangular(factor, unit, upper=False)
             good = float(factor.norm() * inverse.norm()) <= WELL_CONDITIONED
-            self.factors = (factor, inverse if good else None)
+            self.factors = (inverse if good else factor, good)
         return self.factors
 
     def pulled_back(self, rows: Tensor, weights: Tensor) -> Tensor:

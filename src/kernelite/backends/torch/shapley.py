@@ -21,9 +21,8 @@ import torch
 
 from kernelite.backends.torch.interchange import as_host_array
 from kernelite.backends.torch.kernels import has_triton
-from kernelite.backends.torch.tensors import Tensor
+from kernelite.backends.torch.tensors import Tensor, known_device
 from kernelite.machine.exactly import UNIT
-from kernelite.support.errors import InputError
 
 __all__ = ["DeviceProducts", "KeptProducts", "Quadrature", "brought", "players", "products"]
 
@@ -82,15 +81,7 @@ class DeviceProducts:
     def __init__(
         self, term: Any, player: Any, count: int, center_moves: float, device: Any
     ) -> None:
-        try:
-            self.device = torch.device(device)
-            torch.zeros(1, dtype=torch.float64, device=self.device)
-        except (RuntimeError, TypeError, AssertionError) as error:
-            said = str(error).splitlines()[0]
-            raise InputError(
-                f"`device` must name a device of torch's that has doubles, such as 'cuda' or "
-                f"'cpu', got {device!r} ({said})."
-            ) from None
+        self.device = known_device(device)
 
         def there(array: Any) -> Tensor:
             return torch.from_numpy(np.array(array, order="C")).to(self.device)

@@ -20,7 +20,7 @@ import torch
 
 from kernelite.backends.torch.interchange import program_on
 from kernelite.backends.torch.launches import FEWEST_BUFFER_ROWS
-from kernelite.backends.torch.tensors import Tensor
+from kernelite.backends.torch.tensors import Tensor, known_device
 from kernelite.model import CompiledModel, require_compiled
 from kernelite.support.errors import InputError
 
@@ -63,7 +63,7 @@ def predict(
     require_compiled(fast, "fast")
     if block is not None and block < 1:
         raise InputError(f"`block` must be a positive number of rows, got {block!r}.")
-    device = _known_device(device)
+    device = known_device(device)
     program = program_on(fast, device)
     arrivals = _arrivals(_blocks(X, block, fast), device)
     found = (program.predict(rows).labels for rows in arrivals)
@@ -71,17 +71,6 @@ def predict(
     if fast.head.classes is not None and not program.head.has_numbers:
         answers = np.asarray(fast.head.classes)[answers]
     return answers
-
-
-def _known_device(device: str | torch.device) -> torch.device:
-    """The device of that name, or a refusal that says which there are."""
-    try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
-    except (RuntimeError, AssertionError, NotImplementedError):
-        there = "'cuda' or 'cpu'" if torch.cuda.is_available() else "'cpu', since torch sees no GPU"
-        raise InputError(f"`device` {str(device)!r} is not there; it can be {there}.") from None
-    return found
 
 
 def _gathered(found: Iterator[Tensor], count: int | None) -> np.ndarray[Any, Any]:

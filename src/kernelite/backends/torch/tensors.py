@@ -20,9 +20,17 @@ import torch
 
 from kernelite.backends.torch.kernels import has_triton
 from kernelite.machine.ops import slopes_between
-from kernelite.support.errors import UnsupportedModelError
+from kernelite.support.errors import InputError, UnsupportedModelError
 
-__all__ = ["Buffers", "Formula", "Tensor", "TensorValue", "TorchOps", "constants_used"]
+__all__ = [
+    "Buffers",
+    "Formula",
+    "Tensor",
+    "TensorValue",
+    "TorchOps",
+    "constants_used",
+    "known_device",
+]
 
 Tensor: TypeAlias = "torch.Tensor"
 
@@ -53,6 +61,19 @@ class Buffers(torch.nn.Module):
 def _own(array: Any) -> np.ndarray[Any, Any]:
     """A contiguous copy that torch may keep."""
     return np.array(array, order="C")
+
+
+def known_device(device: Any) -> torch.device:
+    """The device of that name, or a refusal; proofs need doubles."""
+    try:
+        found = torch.device(device)
+        torch.empty(1, dtype=torch.float64, device=found)
+    except (RuntimeError, TypeError, AssertionError, NotImplementedError):
+        there = "'cuda' or 'cpu'" if torch.cuda.is_available() else "'cpu', since torch sees no GPU"
+        raise InputError(
+            f"`device` {str(device)!r} is not there, or has no doubles; it can be {there}."
+        ) from None
+    return found
 
 
 # Formulas.

@@ -6,7 +6,7 @@ device. So the host learns what was open once, at the end of a call: from a `Tal
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import triton
@@ -260,19 +260,15 @@ def run_split(layout: SliceSums, rows: torch.Tensor, still: OpenRows | None = No
     """As `SliceSums.split`, for contiguous rows of shape (m, d), or those that a list names."""
     from kernelite.backends.torch.fused import FARTHEST, NEAREST, RowSlices
 
-    (m, d), device = rows.shape, rows.device
+    m, device = len(rows), rows.device
     table = torch.empty(3, m, layout.width, dtype=torch.float16, device=device)
     singles = torch.empty(2, m, dtype=torch.float32, device=device)
     squares = torch.empty(m, dtype=torch.float64, device=device)
-    wide = min(FEATURES, padded(max(d, layout.width)))
-    tall = ELEMENTS // wide
+    grid, given, kind = _over_rows(layout, rows, still)
     if m:
-        lists = (squares, squares) if still is None else still
-        _split[(triton.cdiv(m, tall),)](
-            rows, *lists, layout.point, layout.columns, layout.rate, *table, *singles, squares, m,
-            layout.scale, bits=layout.bits, far=FARTHEST, near=NEAREST, d=d,
-            varying=len(layout.columns), D=layout.width, BM=tall, BK=wide,
-            LISTED=still is not None, num_warps=4,
+        _split[grid](
+            *given, *table, *singles, squares, m, layout.scale, bits=layout.bits, far=FARTHEST,
+            near=NEAREST, **kind,
         )  # fmt: skip
     return RowSlices(table, singles[0], singles[1], squares)
 
@@ -281,20 +277,30 @@ def run_digits(layout: FineSums, rows: torch.Tensor, still: OpenRows | None = No
     """As `FineSums.split`, for contiguous rows of shape (m, d), or those that a list names."""
     from kernelite.backends.torch.fine import BEYOND, FARTHEST_FINE, NEAREST, RowDigits
 
-    (m, d), device = rows.shape, rows.device
+    m, device = len(rows), rows.device
     table = torch.empty(5, m, layout.width, dtype=torch.int8, device=device)
     doubles = torch.empty(3, m, dtype=torch.float64, device=device)
-    wide = min(FEATURES, padded(max(d, layout.width)))
-    tall = ELEMENTS // wide
+    grid, given, kind = _over_rows(layout, rows, still)
     if m:
-        lists = (doubles, doubles) if still is None else still
-        _digits[(triton.cdiv(m, tall),)](
-            rows, *lists, layout.point, layout.columns, layout.rate, table, *doubles, m,
-            table.stride(0), layout.scale, far=BEYOND, near=NEAREST, reach=FARTHEST_FINE, d=d,
-            varying=len(layout.columns), D=layout.width, BM=tall, BK=wide,
-            LISTED=still is not None, num_warps=4,
+        _digits[grid](
+            *given, table, *doubles, m, table.stride(0), layout.scale, far=BEYOND, near=NEAREST,
+            reach=FARTHEST_FINE, **kind,
         )  # fmt: skip
     return RowDigits(table, *doubles)
+
+
+def _over_rows(
+    layout: SliceSums | FineSums, rows: torch.Tensor, still: OpenRows | None
+) -> tuple[tuple[int], tuple[Any, ...], dict[str, Any]]:
+    """Of a kernel that looks over rows: its grid, its first arguments, its tiles."""
+    d = rows.shape[1]
+    wide = min(FEATURES, padded(max(d, layout.width)))
+    tall = ELEMENTS // wide
+    lists = (rows, rows) if still is None else still
+    kind = {"d": d, "varying": len(layout.columns), "D": layout.width, "BM": tall, "BK": wide}
+    kind |= {"LISTED": still is not None, "num_warps": 4}
+    given = (rows, *lists, layout.point, layout.columns, layout.rate)
+    return (triton.cdiv(len(rows), tall),), given, kind
 
 
 @triton.jit
