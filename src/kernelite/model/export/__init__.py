@@ -88,14 +88,31 @@ def export(
         raise InputError("`inputs` is for ONNX graphs, whose inputs have a type.")
     options: dict[str, Any] = {"part": part, "decided": decided}
     options |= {"probabilities": probabilities, "std": std}
+    files: dict[str, str | bytes]
     if suffix == ".js":
         if dtype != "float64":
             raise InputError("JavaScript has doubles alone: `dtype` must be 'float64'.")
-        return _write_javascript(model, file, options)
-    options |= {"dtype": dtype, "sample": sample}
-    if suffix == ".onnx":
-        return _write_onnx(model, file, options | {"inputs": inputs})
-    return _write_c(model, file, name or _identifier(stem), main, options)
+        from kernelite.backends.javascript import to_javascript
+
+        files = {file: to_javascript(model, **options)}
+    elif suffix == ".onnx":
+        from kernelite.backends.onnx import to_onnx
+
+        graph = to_onnx(model, dtype=dtype, sample=sample, inputs=inputs, **options)
+        files = {file: graph.SerializeToString()}
+    else:
+        from kernelite.backends.c import to_c, to_c_program
+
+        name = name or _identifier(stem)
+        files = {file: to_c(model, name=name, dtype=dtype, sample=sample, **options)}
+        if main:
+            same: dict[str, Any] = {"name": name, "part": part, "decided": decided, "dtype": dtype}
+            program = export_names(file, main=True)[1]
+            files[program] = to_c_program(model, header=os.path.basename(file), **same)
+    for target, content in files.items():
+        with atomic_write(target, "wb" if isinstance(content, bytes) else "w") as stream:
+            stream.write(content)
+    return list(files)
 
 
 def refusals(model: CompiledModel) -> dict[str, str]:
@@ -110,11 +127,12 @@ def refusals(model: CompiledModel) -> dict[str, str]:
     >>> refusals(kernelite.compile(bump, guarantee="exact"))
     {}
     """
-    from kernelite.backends import c, javascript
-    from kernelite.model.export import answers
+    from kernelite.backends.c import check as check_c
+    from kernelite.backends.javascript import check as check_javascript
+    from kernelite.model.export.answers import check as check_onnx
 
     found = {}
-    checks = {"ONNX": answers.check, "C": c.check, "JavaScript": javascript.check}
+    checks = {"ONNX": check_onnx, "C": check_c, "JavaScript": check_javascript}
     for target, check in checks.items():
         try:
             check(select(model))
@@ -135,40 +153,6 @@ def export_names(file: str, *, main: bool) -> list[str]:
     ['svm.h', 'svm.c']
     """
     return [file, f"{os.path.splitext(file)[0]}.c"] if main else [file]
-
-
-def _write_onnx(model: CompiledModel, file: str, options: dict[str, Any]) -> list[str]:
-    from kernelite.backends.onnx import to_onnx
-
-    graph = to_onnx(model, **options)
-    with atomic_write(file, "wb") as stream:
-        stream.write(graph.SerializeToString())
-    return [file]
-
-
-def _write_javascript(model: CompiledModel, file: str, options: dict[str, Any]) -> list[str]:
-    from kernelite.backends.javascript import to_javascript
-
-    text = to_javascript(model, **options)
-    with atomic_write(file) as stream:
-        stream.write(text)
-    return [file]
-
-
-def _write_c(
-    model: CompiledModel, file: str, name: str, main: bool, options: dict[str, Any]
-) -> list[str]:
-    from kernelite.backends.c import to_c, to_c_program
-
-    texts = [to_c(model, name=name, **options)]
-    if main:
-        same = {key: options[key] for key in ("part", "decided", "dtype")}
-        texts.append(to_c_program(model, header=os.path.basename(file), name=name, **same))
-    targets = export_names(file, main=main)
-    for target, text in zip(targets, texts):
-        with atomic_write(target) as stream:
-            stream.write(text)
-    return targets
 
 
 def _identifier(stem: str) -> str:
