@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.exact_rounding import ExactRounding
-from kernelite.backends.torch.fused import FusedRounding, SliceSums, slice_bits, sliced
+from kernelite.backends.torch.fused import SliceSums, in_range, slice_bits, sliced
 from kernelite.machine.expansion import KernelExpansion
 from tests.backends.torch.devices import DEVICE, kernels_run, random_expansion, there
 from tests.backends.torch.twins import slices_of, sums_of_slices
@@ -110,4 +110,4 @@ def test_what_the_proof_does_not_cover_is_not_served() -> None:
     for expansion in (far, zero, powers):
         assert not SliceSums.serves(DenseExact.prepare(expansion))
     rounding = ExactRounding(random_expansion(5, 2, 1, 1e13), 1.0, 1.0, 2, False)
-    assert not FusedRounding.serves(rounding)
+    assert not in_range(rounding)

@@ -39,11 +39,11 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.torch.exact import ExactBound
-from kernelite.backends.torch.fused import LOG2E, MOST_ERROR, TILE, in_tiles
+from kernelite.backends.torch.fused import LOG2E, bound_constants, by_side
 from kernelite.backends.torch.tensors import Buffers, Tensor
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import Bounded
-from kernelite.series.rounding import SAFETY, UNIT
+from kernelite.series.rounding import UNIT
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.kernels.rows import OpenRows
@@ -98,11 +98,8 @@ class FineSums(Buffers):
         table = np.zeros((len(factors), self.width))
         table[:, :width] = np.ldexp(factors, self.scale)
         a = expansion.coefficients[:, 0]
-        order = [in_tiles(np.flatnonzero(side), TILE) for side in (a > 0.0, a < 0.0)]
-        self.positive, index = len(order[0]), np.concatenate(order)
+        index, self.positive, weights, exponent = by_side(a)
         held = index >= 0
-        exponent = math.frexp(float(np.abs(a).max()))[1]
-        weights = np.where(held, np.abs(np.ldexp(a[index], -exponent)), 0.0)
         self.gamma, self.n_features = expansion.gamma, len(dense.layout.order)
         self.bound = ExactBound(rounding)
         self.hold(
@@ -115,18 +112,14 @@ class FineSums(Buffers):
             rate=np.array([expansion.gamma * LOG2E, math.sqrt(rounding.largest * LOG2E)]),
         )
         n, L = expansion.n_centers, float(width)
-        single = 2.0**-50 * LOG2E
-        listed = (
-            single * 8.0 * math.sqrt(expansion.gamma * rounding.largest),
-            single * 2.0 * expansion.gamma,
-            single * 3.0 * rounding.largest,
-            1.01 * (1.53 * L + 1.0) * 2.0**-21,
-            MOST_ERROR,
-            0.7 * SAFETY * SAFETY,
-            SAFETY * (FINE_EXP2 + 2.0 * UNIT * (n / 64.0 + 64.0)),
-            *(2.0**exponent, float(expansion.intercept[0]), 2.0 ** (exponent - 900) * n),
+        products = 1.01 * (1.53 * L + 1.0) * 2.0**-21
+        sums = FINE_EXP2 + 2.0 * UNIT * (n / 64.0 + 64.0)
+        floor = 2.0 ** (exponent - 900) * n
+        self.hold(
+            finish=bound_constants(
+                rounding, 2.0**-50, (products, sums), tiny=0.0, exponent=exponent, floor=floor
+            )
         )
-        self.hold(finish=np.array(listed))
 
     @staticmethod
     def serves(dense: DenseExact) -> bool:

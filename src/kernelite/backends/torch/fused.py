@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,15 +33,11 @@ __all__ = [
     "CHUNK",
     "FARTHEST",
     "LOG2E",
-    "MOST_ERROR",
     "NEAREST",
-    "TILE",
-    "FusedRounding",
     "RowSlices",
     "SliceSums",
-    "center_slices",
-    "groups_of",
-    "in_tiles",
+    "bound_constants",
+    "by_side",
 ]
 
 # What the fused sums may err by: half-precision slices on tensor cores, inside a proven bound.
@@ -118,58 +113,59 @@ def slice_bits(length: int) -> int:
     return min(9, (24 - max(length - 1, 0).bit_length()) // 2)
 
 
-@dataclass(frozen=True)
-class FusedRounding:
-    """Constants of the bound: eps = per_unit unit + per_norm |u| + per_square |u|^2 + fixed.
+def in_range(rounding: ExactRounding) -> bool:
+    """Whether an expansion is within the range that the proof covers."""
+    if rounding.polynomial or rounding.by_differences or not rounding.expansion.n_centers:
+        return False
+    gamma = rounding.expansion.gamma
+    near = rounding.largest * LOG2E <= MOST_EXPONENT
+    return 1e-12 <= gamma <= 1e12 and near and rounding.expansion.n_features <= MOST_SLICED_FEATURES
+
+
+def slice_errors(length: int, n_centers: int, *, several: bool) -> tuple[float, float]:
+    """What a unit of products errs by, and exp2 and the sums; from features and centers."""
+    b, L = slice_bits(length), float(length)
+    left_out = L * (2.0 ** -(b + 1) * 1.01 + 2.0 ** (b + 1) * (2.0 ** -(b + 12) + 2.0**-25))
+    sums = SINGLE_UNIT * (CENTERS / 8 + 4.0)
+    if several:  # slices of K and A, and additions of the padded tiles of a group or two
+        sums = SINGLE_UNIT * (n_centers / 64 + 24.0) + 2.0**-25
+    return 1.01 * (left_out + 4.0 * TENSOR * L * L), SAFETY * (FUSED_EXP2 + sums)
+
+
+def bound_constants(
+    rounding: ExactRounding,
+    unit: float,
+    errors: tuple[float, float],
+    *,
+    tiny: float,
+    exponent: int,
+    floor: float,
+) -> FloatArray:
+    """What kernels make a bound of, as `SliceSums._bounded` does: shape (10,).
+
+        eps = c_0 |u| + c_1 |u|^2 + c_2 + c_3 (the row's unit), and nothing is known beyond c_4
+        bound = (c_5 eps + c_6) c_7 sum |A| K + c_9,    score = c_7 sum A K + c_8
 
     Parameters
     ----------
-    per_unit, per_norm, per_square, fixed : float
-        Of the exponent's error.
-    relative : float
-        What exp2 and the sums err by.
-
-    Examples
-    --------
-    >>> FusedRounding.of(1.0, 10.0, 22, 5000, several=False).fixed < 1e-5
-    True
+    rounding : ExactRounding
+    unit : float
+        By which products are rounded when they are scaled back and norms are added.
+    errors : (float, float)
+        As `slice_errors` gives them.
+    tiny : float
+        More of eps, for rows whose entries are all tiny.
+    exponent : int
+        Sums are those of coefficients divided by 2^exponent.
+    floor : float
+        What underflows.
     """
-
-    per_unit: float
-    per_norm: float
-    per_square: float
-    fixed: float
-    relative: float
-
-    @classmethod
-    def of(
-        cls, gamma: float, largest: float, length: int, n_centers: int, *, several: bool
-    ) -> FusedRounding:
-        """From gamma, gamma R^2, features and centers."""
-        b, L = slice_bits(length), float(length)
-        left_out = L * (2.0 ** -(b + 1) * 1.01 + 2.0 ** (b + 1) * (2.0 ** -(b + 12) + 2.0**-25))
-        single = 1.01 * SINGLE_UNIT * LOG2E
-        # Slices of K and A, and additions of the padded tiles of a group or two.
-        tiles = n_centers / 64 + 16.0
-        sums = (
-            SINGLE_UNIT * (tiles + 8.0) + 2.0**-25 if several else SINGLE_UNIT * (CENTERS / 8 + 4.0)
-        )
-        return cls(
-            per_unit=1.01 * (left_out + 4.0 * TENSOR * L * L),
-            per_norm=single * 8.0 * math.sqrt(gamma * largest),  # gamma R = sqrt(gamma gamma R^2)
-            per_square=single * 2.0 * gamma,
-            fixed=single * 3.0 * largest + 2.0**-30,  # rows whose entries are all tiny
-            relative=SAFETY * (FUSED_EXP2 + sums),
-        )
-
-    @staticmethod
-    def serves(rounding: ExactRounding) -> bool:
-        """Whether an expansion is within the range that the proof covers."""
-        if rounding.polynomial or rounding.by_differences or not rounding.expansion.n_centers:
-            return False
-        gamma = rounding.expansion.gamma
-        in_range = 1e-12 <= gamma <= 1e12 and rounding.largest * LOG2E <= MOST_EXPONENT
-        return in_range and rounding.expansion.n_features <= MOST_SLICED_FEATURES
+    gamma, largest, step = rounding.expansion.gamma, rounding.largest, unit * LOG2E
+    per_norm = step * 8.0 * math.sqrt(gamma * largest)  # gamma R = sqrt(gamma gamma R^2)
+    known = (per_norm, step * 2.0 * gamma, step * 3.0 * largest + tiny, errors[0], MOST_ERROR)
+    intercept = float(rounding.expansion.intercept[0])
+    ends = (0.7 * SAFETY * SAFETY, SAFETY * errors[1], 2.0**exponent, intercept, floor)
+    return np.array([*known, *ends])
 
 
 # The layout: centers cut into slices, in tiles, grouped by the outputs that they add to.
@@ -248,6 +244,15 @@ def in_tiles(indices: NDArray[np.int64], tile: int) -> NDArray[np.int64]:
     """Indices of centers padded to whole tiles by -1."""
     missing = -len(indices) % tile
     return np.append(indices, np.full(missing, -1, dtype=np.int64))
+
+
+def by_side(a: FloatArray) -> tuple[NDArray[np.int64], int, FloatArray, int]:
+    """Positive coefficients first, in whole tiles: indices, how many; |a| 2^-e, below 1, and e."""
+    exponent = math.frexp(float(np.abs(a).max()))[1]
+    order = [in_tiles(np.flatnonzero(side), TILE) for side in (a > 0.0, a < 0.0)]
+    index = np.concatenate(order)
+    weights = np.where(index >= 0, np.abs(np.ldexp(a[index], -exponent)), 0.0)
+    return index, len(order[0]), weights, exponent
 
 
 def groups_of(coefficients: FloatArray, families: Sequence[Any] = ()) -> list[Group]:
@@ -330,9 +335,6 @@ class SliceSums(Buffers):
         self.bits = slice_bits(len(columns))
         self.hold(point=dense.point, columns=columns, intercept=expansion.intercept)
         self.bound = ExactBound(rounding)
-        self.terms = FusedRounding.of(
-            expansion.gamma, rounding.largest, len(columns), n, several=self.several
-        )
         largest = np.abs(expansion.coefficients).max(axis=0)
         with np.errstate(under="ignore"):
             floors = (n + 256) * largest * SINGLE_UNDERFLOW
@@ -344,8 +346,15 @@ class SliceSums(Buffers):
             self.exponent = 0
         else:
             self._lay_out_one(expansion.coefficients[:, 0], slices)
-        self.hold(finish=self._constants(float(floors[0])))
-        self.hold(floors=floors)
+        constants = bound_constants(
+            rounding,
+            1.01 * SINGLE_UNIT,
+            slice_errors(len(columns), n, several=self.several),
+            tiny=2.0**-30,
+            exponent=self.exponent,
+            floor=float(floors[0]),
+        )
+        self.hold(finish=constants, floors=floors)
 
     @staticmethod
     def serves(dense: DenseExact) -> bool:
@@ -356,29 +365,15 @@ class SliceSums(Buffers):
             dense.factors.size > MOST_FUSED_ENTRIES or A.size > MOST_FUSED_ENTRIES
         ):  # kernels count in 32 bits
             return False
-        if not (FusedRounding.serves(dense.rounding) and A.shape[1] and (sizes < 1e200).all()):
+        if not (in_range(dense.rounding) and A.shape[1] and (sizes < 1e200).all()):
             return False
         return bool((sizes > 1e-200).all()) and center_slices(dense) is not None
 
     def _lay_out_one(self, a: Any, slices: Slices) -> None:
-        """Positive coefficients first, in whole tiles; their absolute values, scaled to 1."""
-        self.exponent = math.frexp(float(np.abs(a).max()))[1]
-        order = [in_tiles(np.flatnonzero(side), TILE) for side in (a > 0.0, a < 0.0)]
-        self.positive = len(order[0])
-        index = np.concatenate(order)
-        weights = np.where(index >= 0, np.abs(np.ldexp(a[index], -self.exponent)), 0.0)
+        """Coefficients by their sign, in single precision."""
+        index, self.positive, weights, self.exponent = by_side(a)
         self._hold_centers(slices, index)
         self.hold(weights=weights.astype(np.float32))
-
-    def _constants(self, floor: float) -> FloatArray:
-        """What kernels make a bound of, as `_bounded` does: shape (10,)."""
-        terms = self.terms
-        listed = (
-            *(terms.per_norm, terms.per_square, terms.fixed, terms.per_unit, MOST_ERROR),
-            *(0.7 * SAFETY * SAFETY, SAFETY * terms.relative),
-            *(2.0**self.exponent, float(self.intercept[0]), floor),
-        )
-        return np.array(listed)
 
     def _lay_out_several(self, A: Any, slices: Slices, families: Sequence[Any]) -> None:
         """Coefficients in slices, group by group; where each output's sums are found."""
@@ -469,10 +464,9 @@ class SliceSums(Buffers):
 
         Both of shape (m,); the first is infinite where nothing is known.
         """
-        terms, squares = self.terms, slices.squares
-        eps = terms.per_norm * squares.sqrt() + terms.per_square * squares + terms.fixed
-        eps = eps + terms.per_unit * slices.units
-        relative = SAFETY * (0.7 * SAFETY * eps + terms.relative)
+        c, squares = self.finish, slices.squares
+        eps = c[0] * squares.sqrt() + c[1] * squares + c[2] + c[3] * slices.units
+        relative = c[5] * eps + c[6]
         relative = torch.where(eps <= MOST_ERROR, relative, math.inf)
         return relative, self.bound.relative(squares)
 
