@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     sizes = {file: os.path.getsize(file) for file in written}
     selection = select(model, **options)
     promise = selection.promise
-    error = str(float32_error(selection, sample)) if args.float32 else None
+    error = float32_error(selection, sample) if args.float32 else None
     if args.json:
         summary = {"promise": promise, "guarantee_of_the_model": model.guarantee}
         print_json({"files": sizes, **summary, **({"float32_error": error} if error else {})})

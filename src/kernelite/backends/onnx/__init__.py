@@ -188,7 +188,7 @@ def _facts(selection: ExportSelection, sample: Any) -> dict[str, str]:
     if model.tolerance is not None:
         facts["tolerance"] = ", ".join(f"{value:.6g}" for value in model.tolerance)
     if selection.dtype == "float32":
-        facts["float32_error"] = str(float32_error(selection, sample))
+        facts["float32_error"] = float32_error(selection, sample)
     return facts
 
 

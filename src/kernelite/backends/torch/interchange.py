@@ -17,7 +17,7 @@ from kernelite.program.bounded import EXACT, EXACT_QUICK, EXACT_SINGLE, FIRST, S
 from kernelite.support.errors import InputError, UnsupportedModelError
 
 if TYPE_CHECKING:
-    from kernelite.backends.torch.program import Counts, Program
+    from kernelite.backends.torch.program import Program
     from kernelite.backends.torch.tensors import Formula
     from kernelite.model.fields import ModelFields
     from kernelite.program.criteria import Criterion
@@ -136,14 +136,14 @@ def program_on(model: ModelFields, device: Any) -> Program:
     return programs[device]
 
 
-def _stats(program: Program, rows: Any, counts: Counts) -> Stats:
-    outside = 0
+def _stats(program: Program, rows: Any, counts: list[int]) -> Stats:
+    outside, (*by_stage, undecidable) = 0, counts
     if program.guarantee == "none":
         for part in program.parts:
             outside = max(outside, int((~part.forms.valid(part.steps(rows))).sum()))
     return Stats(
         rows=rows.shape[0],
-        stages=dict(zip((FIRST, EXACT_SINGLE, EXACT, EXACT_QUICK), counts.by_stage)),
-        undecidable=counts.undecidable,
+        stages=dict(zip((FIRST, EXACT_SINGLE, EXACT, EXACT_QUICK), by_stage)),
+        undecidable=undecidable,
         outside_validity=outside,
     )

@@ -56,7 +56,7 @@ from kernelite.support.errors import InputError, UnsupportedModelError
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
-__all__ = ["Answer", "Counts", "Program"]
+__all__ = ["Answer", "Program"]
 
 FEW_ROWS = 4096  # whose kernel values are kept at once for their derivatives
 
@@ -89,13 +89,6 @@ class Labels(NamedTuple):
     labels: Tensor
     stage: Tensor
     undecidable: Tensor
-
-
-class Counts(NamedTuple):
-    """How many rows each stage answered, and how many are undecidable."""
-
-    by_stage: tuple[int, int, int, int]
-    undecidable: int
 
 
 class Program(Buffers):
@@ -164,8 +157,8 @@ class Program(Buffers):
 
     def answers(
         self, rows: Tensor, name: str, criterion: Criterion | None, finish: Formula | None
-    ) -> tuple[Tensor, Counts]:
-        """What a method answers, and how that came about.
+    ) -> tuple[Tensor, list[int]]:
+        """What a method answers; how many rows each stage answered, and are undecidable.
 
         Parameters
         ----------
@@ -249,8 +242,8 @@ class Program(Buffers):
 
     def _found(
         self, rows: Tensor, asked: Asked, wanted: Sequence[str] = Found._fields
-    ) -> tuple[Found, Counts]:
-        """What all rows get; of few rows, some fields alone."""
+    ) -> tuple[Found, list[int]]:
+        """What all rows get, of few rows some fields alone; and counts, as `answers` gives them."""
         rows = self._checked(rows)
         if asked.name is not None and self._is_recorded(rows):
             found, tally = self.graphs(
@@ -261,7 +254,7 @@ class Program(Buffers):
                 TALLY_ENTRIES,
             )
             return self._finished(rows, 0, asked, found, tally)
-        counts: list[Counts] = []
+        counts: list[list[int]] = []
 
         def block(part: Tensor, first: int) -> Found:
             found, tally = run_stages(self, part, asked)
@@ -270,8 +263,7 @@ class Program(Buffers):
             return found
 
         found = Found(*in_blocks(block, rows, self))
-        by_stage = [sum(one) for one in zip(*(counted.by_stage for counted in counts))]
-        return found, Counts(tuple(by_stage), sum(one.undecidable for one in counts))  # type: ignore[arg-type]
+        return found, [sum(one) for one in zip(*counts)]
 
     def _is_recorded(self, rows: Tensor) -> bool:
         """Few rows, whose work asks the host nothing."""
@@ -280,49 +272,45 @@ class Program(Buffers):
 
     def _finished(
         self, rows: Tensor, first: int, asked: Asked, found: Found, tally: list[int]
-    ) -> tuple[Found, Counts]:
+    ) -> tuple[Found, list[int]]:
         """The host's part: rows that the device left, and those that it must refuse."""
         if tally[STRANGE]:
             _check_finite(rows, None, first)
-        by_stage, gone = tally[BY_STAGE], tally[UNDECIDABLE]
-        if not any(by_stage) and not tally[TO_DO]:  # votes: who is not open is settled
-            by_stage[DOUBLE] = tally[LISTS]
-            by_stage[FUSED] = rows.shape[0] - tally[LISTS]
+        counts = [*tally[BY_STAGE], tally[UNDECIDABLE]]
+        if not any(tally[BY_STAGE]) and not tally[TO_DO]:  # votes: who is not open is settled
+            counts[DOUBLE] = tally[LISTS]
+            counts[FUSED] = rows.shape[0] - tally[LISTS]
         if tally[TO_DO]:
             still = torch.nonzero(found.stage == OPEN)[:, 0]
-            found = self._finish(rows, still, asked, found)
+            self._finish(rows, still, asked, found)
             _check_finite(rows, still, first)
             by_stage = torch.bincount(found.stage.int(), minlength=4).tolist()
-            gone = int(found.undecidable.sum())
+            counts = [*by_stage, int(found.undecidable.sum())]
         if tally[LOW] or (tally[TO_DO] and self.head.lowest is not None):
             self._take_logarithms(rows, found.labels)
-        return found, Counts(tuple(by_stage), gone)  # type: ignore[arg-type]
+        return found, counts
 
-    def _finish(self, rows: Tensor, still: Tensor, asked: Asked, found: Found) -> Found:
-        """Open rows, by the stages after the first; what was found is written to, or replaced."""
-        scores, bounds, stage = found.scores, found.bounds, found.stage
-        if not scores.shape[1]:  # votes, which know no scores
-            exact = sums_of(self, rows[still], DOUBLE)
-            found.labels[still] = self.head.labels(exact.scores)
-            found.undecidable[still] = lost(self, asked, exact.scores, exact.bounds)
-            stage[still] = DOUBLE
-            return found
-        everyone = still
-        start, pays = starting_stage(self, rows, asked), fused_pays(self, rows, asked)
-        if start == FORM and pays:
-            new = sums_of(self, rows[still], FUSED)
-            better: Any = new.bounds
-            taken = settler(self, asked.rule)(new.scores, better)
+    def _finish(self, rows: Tensor, still: Tensor, asked: Asked, found: Found) -> None:
+        """Open rows, by the stages after the first; what they get is written to `found`."""
+        has_scores = found.scores.shape[1] > 0  # which votes do not know
+
+        def write(places: Tensor, new: Bounded, stage: int) -> None:
+            if has_scores:
+                found.scores[places], found.bounds[places] = new.scores, new.bounds
+            found.stage[places] = stage
+            found.labels[places] = answers_of(self, asked, new.scores)
+
+        formed = has_scores and starting_stage(self, rows, asked) == FORM
+        if formed and fused_pays(self, rows, asked):
+            new: Any = sums_of(self, rows[still], FUSED)
+            taken = settler(self, asked.rule)(new.scores, new.bounds)
             if asked.keeps_better:
-                taken &= (better <= bounds[still]).all(dim=1)
-            mine = still[taken]
-            scores[mine], bounds[mine], stage[mine] = new.scores[taken], better[taken], FUSED
+                taken &= (new.bounds <= found.bounds[still]).all(dim=1)
+            write(still[taken], Bounded(new.scores[taken], new.bounds[taken]), FUSED)
             still = still[~taken]
         exact = sums_of(self, rows[still], DOUBLE)
-        scores[still], bounds[still], stage[still] = exact.scores, exact.bounds, DOUBLE
+        write(still, exact, DOUBLE)
         found.undecidable[still] = lost(self, asked, exact.scores, exact.bounds)
-        found.labels[everyone] = answers_of(self, asked, scores[everyone])
-        return found
 
     def _take_logarithms(self, rows: Tensor, densities: Tensor) -> None:
         """Log-densities whose sums underflow, in place."""

@@ -16,7 +16,6 @@ from kernelite.data.rows.inputs import FloatArray, check_rows, dense_block, row_
 from kernelite.machine.ops import NumpyOps
 from kernelite.model.export.exact import exact_scores, prepared
 from kernelite.model.export.selection import ExportSelection
-from kernelite.support.records import dataclass
 
 __all__ = ["float32_error"]
 
@@ -24,37 +23,8 @@ MOST_TRIED_ROWS = 1000  # at most so many rows are tried
 ROWS_PER_FLOAT32_TILE = 8  # of them at a time
 
 
-@dataclass(frozen=True)
-class Float32Error:
-    """Differences of scores, and of labels where there are any.
-
-    Parameters
-    ----------
-    largest, typical : float
-        The largest and the root mean square difference of the scores.
-    labels : int or None
-        Rows whose label differs.
-    rows : int
-    drawn_from : str
-        Which rows these were.
-    """
-
-    largest: float
-    typical: float
-    labels: int | None
-    rows: int
-    drawn_from: str
-
-    def __str__(self) -> str:
-        labels = "" if self.labels is None else f", {self.labels} labels differ"
-        return (
-            f"largest {self.largest:.3g}, root mean square {self.typical:.3g}{labels}; measured on "
-            f"{self.rows:,} {self.drawn_from}, not a bound"
-        )
-
-
-def float32_error(selection: ExportSelection, sample: Any = None) -> Float32Error:
-    """Compare the exported formulas in both precisions.
+def float32_error(selection: ExportSelection, sample: Any = None) -> str:
+    """By how much the exported formulas differ in both precisions, in words.
 
     Parameters
     ----------
@@ -66,12 +36,14 @@ def float32_error(selection: ExportSelection, sample: Any = None) -> Float32Erro
     single = scores_in(np.float32, selection, rows)
     double = scores_in(np.float64, selection, rows.astype(np.float32).astype(np.float64))
     gap = np.abs(single - double)
-    head = selection.head
-    labels = None
+    head, labels = selection.head, ""
     if head.proves_labels and head.n_scores:
-        labels = int(np.count_nonzero(head.predict(single) != head.predict(double)))
+        labels = f", {np.count_nonzero(head.predict(single) != head.predict(double))} labels differ"
     typical = float(np.sqrt(np.mean(np.square(gap)))) if gap.size else 0.0
-    return Float32Error(float(gap.max(initial=0.0)), typical, labels, len(rows), drawn_from)
+    return (
+        f"largest {gap.max(initial=0.0):.3g}, root mean square {typical:.3g}{labels}; measured on "
+        f"{len(rows):,} {drawn_from}, not a bound"
+    )
 
 
 def scores_in(dtype: Any, selection: ExportSelection, rows: FloatArray) -> FloatArray:
