@@ -86,10 +86,6 @@ class TorchHead(Buffers):
         found: Tensor = self.answers(TensorValue(scores)).tensor
         return found.to(self.kinds.dtype) if self.told_apart else found
 
-    def margin(self, scores: Tensor) -> Tensor:
-        """How far a row is from another label, shape (m,)."""
-        return self.formulas.margin(TensorValue(scores)).tensor
-
     def probabilities(self, scores: Tensor) -> Tensor:
         """Class probabilities of shape (m, K)."""
         return self.formulas.probabilities(TensorValue(scores)).tensor

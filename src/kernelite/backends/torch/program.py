@@ -107,7 +107,7 @@ class Program(Buffers):
         whole = [(model, np.arange(model.head.n_scores))]
         parts = [(part.model, part.outputs) for part in model.parts] or whole
         self.parts = torch.nn.ModuleList([PartModule(own, outputs) for own, outputs in parts])
-        self.guarantee, self.threshold = model.guarantee, model.threshold or 0.0
+        self.guarantee = model.guarantee
         self.promised = _promised(model)
         self.rule = self.rule_of(predict_criterion(model.head, model.tolerance))
         self.n_features, self.n_outputs = model.n_features_in_, model.head.n_scores

@@ -159,11 +159,9 @@ def by_margin(program: Program, rule: Criterion | None) -> bool:
 
 def settler(program: Program, rule: Criterion | None) -> Callable[[Tensor, Tensor], Tensor]:
     """Which rows a rule settles, from their scores and bounds: in the head's own words."""
-    if by_margin(program, rule):
-        return lambda scores, bounds: program.head.margin(scores) > program.threshold
-    if rule is program.rule and rule is not never:
+    if rule is None:
         return program.head.settled
-    formula: Any = rule
+    formula: Any = rule.on_scores if by_margin(program, rule) else rule
     return lambda scores, bounds: formula(TensorValue(scores), TensorValue(bounds)).tensor
 
 

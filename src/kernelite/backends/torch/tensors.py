@@ -328,14 +328,12 @@ class TorchOps:
     def maximum(self, x: Any, y: Any) -> TensorValue:
         """The larger of two."""
         one, two = _alike(self.tensor(x), self.operand(y))
-        least = isinstance(two, int | float)
-        return TensorValue(one.clamp(min=two) if least else torch.maximum(one, two))
+        return TensorValue(one.clamp(min=two))
 
     def minimum(self, x: Any, y: Any) -> TensorValue:
         """The smaller of two."""
         one, two = _alike(self.tensor(x), self.operand(y))
-        most = isinstance(two, int | float)
-        return TensorValue(one.clamp(max=two) if most else torch.minimum(one, two))
+        return TensorValue(one.clamp(max=two))
 
     def nextafter(self, x: TensorValue, towards: float) -> TensorValue:
         """The next double in a direction."""
