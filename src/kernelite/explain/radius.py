@@ -131,7 +131,7 @@ def _terms(own: SeenBy, scale: FloatArray, norm: str, norms: dict[Any, FloatArra
     """(change, value, its error, a radius beyond which nothing is looked for) of each term."""
     for amplitude, factors in own.expansion.kernel.terms:
         kernel: Any = factors[0] if len(factors) == 1 else ProductKernel(factors)
-        if isinstance(kernel, Gaussian | Rbf):
+        if type(kernel) in _BALLS:
             yield _ball(own, kernel, amplitude, scale, norm, norms)
         else:
             yield _plain(own, kernel, amplitude, scale, norm)
@@ -141,14 +141,19 @@ def _ball(
     own: SeenBy, kernel: Any, amplitude: float, scale: FloatArray, norm: str, norms: Any
 ) -> Any:
     """An RBF term, its rows divided by its length scales; the radius is in users' units."""
-    gamma: float = getattr(kernel, "gamma", 0.5)
-    inverse: Any = 1.0
-    if isinstance(kernel, Rbf):
-        inverse = 1.0 / np.broadcast_to(np.array(kernel.length_scale), scale.shape)
-        moves = (own.moves + 2.0 * UNIT * np.abs(own.rows)) * inverse
-        own = SeenBy(own.model, own.outputs, own.rows * inverse, moves)
+    gamma, factor = _BALLS[type(kernel)](kernel)
+    inverse = np.broadcast_to(factor, scale.shape)
+    moves = (own.moves + 2.0 * UNIT * np.abs(own.rows)) * inverse
+    own = SeenBy(own.model, own.outputs, own.rows * inverse, moves)
     *made, reach = gaussian_change(own, gamma, amplitude, scale * inverse, norm, norms, inverse)
     return *made, reach * _inverse(scale * inverse)
+
+
+_BALLS: dict[type, Callable[[Any], tuple[float, Any]]] = {
+    Gaussian: lambda kernel: (kernel.gamma, 1.0),
+    Rbf: lambda kernel: (0.5, 1.0 / np.array(kernel.length_scale)),
+}
+"""Kernels whose change `gaussian_change` bounds: gamma, and what rows are multiplied with."""
 
 
 def _inverse(scale: FloatArray) -> float:
@@ -384,7 +389,7 @@ def gaussian_change(
     scale: FloatArray,
     norm: str,
     norms: dict[Any, FloatArray],
-    inverse: FloatArray | float = 1.0,
+    inverse: FloatArray,
 ) -> tuple[Change, FloatArray, FloatArray, float]:
     """D of an RBF term; its values and their errors, (m, k); a radius beyond which none is asked.
 
@@ -398,7 +403,7 @@ def gaussian_change(
     norm : {"l2", "linf"}
     norms : dict
         Where |f|_H is kept from block to block.
-    inverse : ndarray of shape (d,), or 1
+    inverse : ndarray of shape (d,)
         What centers are multiplied with.
     """
     expansion, known = own.expansion, own.expansion.known
@@ -409,7 +414,7 @@ def gaussian_change(
     error = 1.05 * (pairs.errors @ upper) + lost
     squared = np.square(scale)
     stretch = math.sqrt(squared.max(initial=0.0) if norm == "l2" else squared.sum()) * ROUNDED_UP
-    key = id(expansion), amplitude, np.asarray(inverse).tobytes()
+    key = id(expansion), amplitude, inverse.tobytes()
     if key not in norms:
         norms[key] = _norms(centers, A, gamma, known.centers, lost)
     bends, curvatures = _curvatures(pairs, A, value, error, lost, gamma, scale, stretch, norm)
