@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.cpu.kernels.compiling import jit_available
-from kernelite.backends.cpu.one_pass import ALWAYS_PROBED, FormPass, SignLabels
+from kernelite.backends.cpu.one_pass import ALWAYS_PROBED, MOST_CRITERIA, FormPass, SignLabels
 from kernelite.backends.cpu.rows import as_dense
 from kernelite.data.rows.inputs import FloatArray, dense_block, is_sparse
 from kernelite.machine.affine import AffineMap
@@ -190,7 +190,6 @@ def _third_engine(approximation: Approximation) -> JitThird | None:
 
 PROBED = 128  # rows that show whether the first form leaves nearly all rows open
 SETTLED = 0.2  # the share of settled rows from which a form is run for values at all
-MOST_CRITERIA = 16  # for which it is kept whether that is so
 MOSTLY = 0.6  # the share of open rows from which both forms in one pass are cheaper
 FormStages: TypeAlias = "tuple[FirstForms] | tuple[FirstForms, SecondForms]"
 
@@ -274,7 +273,7 @@ class FirstForms:
             return True
         found = self._helped.get(criterion)
         if found is None:
-            if len(self._helped) >= MOST_CRITERIA:  # some are made anew for each call
+            if len(self._helped) >= MOST_CRITERIA:
                 self._helped.clear()
             found = self._helped[criterion] = self._settles(self.shown, criterion)
         return found

@@ -25,7 +25,7 @@ from kernelite.backends.cpu.fused_sums import (
 )
 from kernelite.backends.cpu.fused_tangents import SeveralTangents, tangent_sums
 from kernelite.backends.cpu.heads import settled_by
-from kernelite.backends.cpu.one_pass import SignLabels, SumsPass
+from kernelite.backends.cpu.one_pass import MOST_CRITERIA, SignLabels, SumsPass
 from kernelite.backends.cpu.panels import shown_centers
 from kernelite.backends.cpu.rows import MappedRows, as_dense
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
@@ -41,7 +41,6 @@ __all__ = ["DoublePrecision", "ExactEngine", "FewerDigits"]
 
 TRIED_ROWS = 32  # as many rows show whether a stage settles enough of them
 ROWS_PER_TRIED = 16  # at most one row of so many is tried
-MOST_CRITERIA = 16  # for which it is kept what share of centers is settled
 TRIED_NUMBERS = 1 << 22  # of rows that meet centers: trying rows takes less than summing that up
 OPEN_NUMBERS = 1 << 19  # that are summed up in the time that it takes to go on with open rows,
 ASKED_NUMBERS = 1 << 21  # or to ask a criterion that numbers do not tell
@@ -430,7 +429,7 @@ class FewerDigits:
         """The share of centers, taken as rows, that sums settle."""
         found = self._shares.get(criterion)
         if found is None:
-            if len(self._shares) >= MOST_CRITERIA:  # some are made anew for each call
+            if len(self._shares) >= MOST_CRITERIA:
                 self._shares.clear()
                 self._fewest.clear()
             sure = _surely(sums, criterion)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALWAYS_PROBED",
+    "MOST_CRITERIA",
     "Finish",
     "FormPass",
     "OnePass",
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 PROBED_FROM, ALWAYS_PROBED = 512, 1 << 14  # rows of a batch from which some of them are probed
+MOST_CRITERIA = 16  # of which something is kept, since some are made anew for each call
 LISTED_AT_ONCE = 1 << 13  # rows of which those that stay open are found by one thread
 PASS_TILE_ROWS = 64  # that a form takes at once, and a thread at least
 JUDGED_ROWS = 1 << 16  # of sums: so many scores and bounds stay in cache until they are judged

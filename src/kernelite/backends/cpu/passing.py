@@ -17,6 +17,7 @@ from kernelite.backends.cpu.exact import FewerDigits
 from kernelite.backends.cpu.fused_sums import PanelSums
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.one_pass import (
+    MOST_CRITERIA,
     Finish,
     OnePass,
     Passed,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["PASSED_OVER", "Passing"]
 
 PASSED_OVER = 1 << 18  # numbers of all centers: some twenty microseconds of a thread's sums
-MOST_PASSES = 16  # that are kept, since some criteria are made anew for each call
 
 
 class Passing:
@@ -69,7 +69,7 @@ class Passing:
         try:
             return self.known[criterion, labels]
         except KeyError:
-            if len(self.known) >= MOST_PASSES:
+            if len(self.known) >= MOST_CRITERIA:
                 self.known.clear()
             found = self.first.one_pass(self.input_map, criterion, labels)
             if found is not None:
