@@ -136,13 +136,7 @@ def exact_candidate(
 ) -> Candidate:
     """The exact engine's line in the plan."""
     cost = exact_cost(expansion, labels=labels, reached=reached) / thread_count()
-    degree = packed_degree(expansion)
-    if degree is None:
-        return Candidate(exact_name(expansion.n_centers), cost, 1.0, expansion.nbytes, verdict)
-    # Exact, and no center is looked at, so that no row falls back.
-    name = "one dot product" if degree == 1 else f"polynomial of degree {degree}, packed"
-    numbers = 8 * expansion.n_outputs * packed_numbers(expansion.n_features, degree)
-    return Candidate(name, cost, 0.0, numbers, verdict)
+    return Candidate(exact_name(expansion.n_centers), cost, 1.0, expansion.nbytes, verdict)
 
 
 def exact_work(

@@ -21,7 +21,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.planner.calibrated import calibrated_plan
 from kernelite.planner.costs import Option, exact_candidate, tiers_cost
-from kernelite.planner.plan import Plan
+from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import (
     Finals,
     local_candidate,
@@ -31,7 +31,7 @@ from kernelite.planner.planner import (
 from kernelite.planner.search import PREFERRED
 from kernelite.program.criteria import label_criterion
 from kernelite.series.approximation import Approximation
-from kernelite.series.packed import collapsed, packed_degree
+from kernelite.series.packed import collapsed, packed_degree, packed_numbers
 from kernelite.series.series import SeriesForm, quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from kernelite.sources import Machine
@@ -322,18 +322,23 @@ def pointwise_fields(task: Task, guarantee: str, tolerance: Any, plan: str) -> F
             f"`plan` asks for {plan!r}, but there is no form of this kernel "
             f"({task.expansion.kernel_name}); leave `plan` out."
         )
-    collapses = packed_degree(task.expansion) is not None
-    verdict = "exact, no support vector is looked at" if collapses else "this kernel has no form"
-    chosen = exact_candidate(task.expansion, verdict, labels=task.machine.head.proves_labels)
-    no_form = "This kernel has no form: every row is summed exactly, under each guarantee."
+    expansion, labels = task.expansion, task.machine.head.proves_labels
+    chosen = exact_candidate(expansion, "this kernel has no form", labels=labels)
+    note = "This kernel has no form: every row is summed exactly, under each guarantee."
     if not kernel.proven:
-        no_form = f"Nothing is proven: this kernel {kernel.unproven}."
+        note = f"Nothing is proven: this kernel {kernel.unproven}."
+    if (degree := packed_degree(expansion)) is not None:
+        # Exact, and no center is looked at, so that no row falls back.
+        name = "one dot product" if degree == 1 else f"polynomial of degree {degree}, packed"
+        numbers = 8 * expansion.n_outputs * packed_numbers(expansion.n_features, degree)
+        verdict = "exact, no support vector is looked at"
+        chosen, note = Candidate(name, chosen.nanoseconds, 0.0, numbers, verdict), ""
     # A variance is computed from the training rows; nothing else needs those of a linear kernel.
     posterior = task.machine.posterior if guarantee != "none" else None
     fields: Fields = {
         "approximation": None,
-        "expansion": collapsed(task.expansion) if posterior is None else task.expansion,
-        "plan": Plan(*(guarantee, chosen, (), chosen.nanoseconds), () if collapses else (no_form,)),
+        "expansion": collapsed(expansion) if posterior is None else expansion,
+        "plan": Plan(guarantee, chosen, (), chosen.nanoseconds, (note,) if note else ()),
     }
     if guarantee == "certified":
         fields["tolerance"] = _tolerances(task, tolerance, task.sample())
