@@ -156,6 +156,24 @@ def test_open_labels_hold_nowhere() -> None:
     assert fast.radius([[1.0]])[0] == 0.0
 
 
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "sigmoid"])
+def test_a_row_far_away_changes_nothing_for_others(kernel: str, norm: str) -> None:
+    from sklearn.svm import SVC
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    machine = SVC(kernel=kernel, degree=2, gamma=0.6).fit(X, X[:, 0] + X[:, 1] > 0)
+    fast = kl.compile(machine, X)
+    alone = fast.radius(X, norm=norm)
+    assert (alone > 0).all()
+    far = np.array([[1e9] * 4, [1e155] * 4, [1e300] * 4, [-1.7e308] * 4])
+    with np.errstate(all="raise"):
+        together = fast.radius(np.concatenate([X, far]), norm=norm)
+    np.testing.assert_allclose(together[:60], alone, rtol=1e-3)
+    assert np.isfinite(together).all()
+
+
 def test_careless_calls_get_a_sentence() -> None:
     from sklearn.decomposition import PCA
     from sklearn.pipeline import make_pipeline

@@ -66,8 +66,10 @@ def radius(model: ModelFields, X: Any, *, norm: str = "l2") -> FloatArray:
     sizes = [own.expansion.n_centers * own.expansion.n_features for own in seen]
     out = np.zeros(len(seen[0].rows))
     norms: dict[Any, FloatArray] = {}
-    for block in row_blocks(len(out), max(1, DISTANCES_AT_ONCE // max(1, *sizes))):
-        out[block] = _of_block(model, [_part(own, block) for own in seen], stretches, norm, norms)
+    with np.errstate(all="ignore"):  # what overflows has an infinite bound, so the radius is 0
+        for block in row_blocks(len(out), max(1, DISTANCES_AT_ONCE // max(1, *sizes))):
+            parts = [_part(own, block) for own in seen]
+            out[block] = _of_block(model, parts, stretches, norm, norms)
     return out
 
 
@@ -85,7 +87,7 @@ def _of_block(
     m, k = len(seen[0].rows), model.head.n_scores
     scores, bounds = np.zeros((m, k)), np.zeros((m, k))
     changes: list[tuple[Any, Change]] = []
-    largest = 0.0
+    largest = np.zeros(m)
     for own, scale in zip(seen, stretches):
         scores[:, own.outputs] += own.expansion.intercept
         bounds[:, own.outputs] += own.expansion.known.intercept
@@ -94,22 +96,27 @@ def _of_block(
             scores[:, own.outputs] += value
             bounds[:, own.outputs] += error
             changes.append((own.outputs, change))
-            largest = max(largest, reach)
+            largest = np.fmax(largest, reach)
     bounds += 8.0 * UNIT * np.abs(scores)
+
+    known = np.isfinite(scores)
+    scores[~known], bounds[~known] = 0.0, np.inf
 
     def holds(r: FloatArray) -> Any:
         total = bounds.copy()
-        with np.errstate(over="ignore", invalid="ignore"):
-            for outputs, change in changes:
-                total[:, outputs] += ROUNDED_UP * change(r)
+        for outputs, change in changes:
+            total[:, outputs] += ROUNDED_UP * change(r)
         total[np.isnan(total)] = np.inf
         return np.asarray(model.head.decided(scores, total))
 
-    return _largest(holds, m, largest)
+    return _largest(holds, m, np.where(np.isfinite(largest), largest, 0.0))
 
 
-def _largest(holds: Any, m: int, largest: float) -> FloatArray:
-    """The largest radius that was seen to hold, by halving in logarithms; 0 where none does."""
+def _largest(holds: Any, m: int, largest: FloatArray) -> FloatArray:
+    """The largest radius that was seen to hold, by halving in logarithms; 0 where none does.
+
+    `largest`, shape (m,), are those looked at first.
+    """
     proven = np.zeros(m)
     low, high = np.full(m, math.log2(SMALLEST_SHARE)), np.zeros(m)
     for shares in (low, high):
@@ -128,7 +135,7 @@ def _largest(holds: Any, m: int, largest: float) -> FloatArray:
 
 
 def _terms(own: SeenBy, scale: FloatArray, norm: str, norms: dict[Any, FloatArray]) -> Any:
-    """(change, value, its error, a radius beyond which nothing is looked for) of each term."""
+    """(change, value, its error, radii of rows beyond which nothing is looked for) of each term."""
     for amplitude, factors in own.expansion.kernel.terms:
         kernel: Any = factors[0] if len(factors) == 1 else ProductKernel(factors)
         if type(kernel) in _BALLS:
@@ -201,7 +208,7 @@ def _plain(own: SeenBy, kernel: Any, amplitude: float, scale: FloatArray, norm: 
     change = _CHANGES[type(kernel)](
         _Sum(kernel, found, signed, np.abs(signed) + lost, Z, C, scale, norm)
     )
-    size = max(float(np.abs(Z).max(initial=0.0)), float(np.abs(C).max(initial=0.0)), 1.0)
+    size = np.maximum(np.abs(Z).max(axis=1, initial=0.0), np.abs(C).max(initial=1.0))
     return change, found.value @ signed, error, 1e3 * size * _inverse(scale)
 
 
@@ -433,7 +440,7 @@ def gaussian_change(
         np.abs(value) + error,
         norms[key],
     )
-    reach = float(pairs.distances.max(initial=0.0)) + 6.0 / math.sqrt(gamma)
+    reach = pairs.distances.max(axis=1, initial=0.0) + 6.0 / math.sqrt(gamma)
     return _with_lost(change, 2.0 * lost), value, error, reach
 
 
@@ -489,6 +496,10 @@ def _matrix_norm(matrix: FloatArray, norm: str) -> FloatArray:
     if norm == "linf":
         return np.abs(matrix).sum(axis=(1, 2)) * ROUNDED_UP
     d, sizes = matrix.shape[1], np.sqrt(np.square(matrix).sum(axis=(1, 2)))
+    if not (known := np.isfinite(sizes)).all():
+        found = np.full(len(matrix), np.inf)
+        found[known] = _matrix_norm(matrix[known], norm)
+        return found
     values = np.abs(np.linalg.eigvalsh((matrix + matrix.transpose(0, 2, 1)) / 2.0))
     return values.max(axis=1, initial=0.0) + 8.0 * d * d * UNIT * sizes
 
