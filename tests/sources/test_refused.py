@@ -43,7 +43,11 @@ def refused(model: Any, says: str) -> None:
     assert str(caught.value).endswith(".")
 
 
+TURNED = make_pipeline(Nystroem(n_components=5), LogisticRegression()).fit(X, y)
+TURNED[-1].predict = lambda rows: np.zeros(len(rows))
+
 CASES: dict[str, tuple[Any, str]] = {
+    "a linear layer with a method of its own": (TURNED, "LogisticRegression. is not a model"),
     "stack": (StackingClassifier([("a", SVC())]), "second model is fitted on the answers"),
     "chain": (ClassifierChain(SVC()), "answers of those before it as features"),
     "union": (FeatureUnion([("a", StandardScaler())]), "joins transformers"),

@@ -504,3 +504,14 @@ def test_what_was_set_since_the_fit_counts_as_it_does_in_transform(
         warnings.simplefilter("ignore")
         true = model.decision_function(X)
     np.testing.assert_allclose(fast.decision_function(X), true, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("step", [StandardScaler(), PCA(2)])
+def test_a_transform_that_was_set_on_an_instance_is_called(step: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = make_pipeline(step, SVC()).fit(X, X[:, 0] > 0)
+    width = model[1].n_features_in_
+    model[0].transform = lambda rows: 5.0 * rows[:, :width]
+    fast = kl.compile(model, X)
+    np.testing.assert_array_equal(fast.predict(X), model.predict(X))
+    assert "Kept as it is" in str(fast.plan)

@@ -372,7 +372,7 @@ LOGISTIC = ("LogisticRegression", "LogisticRegressionCV")
 
 
 def is_linear(model: Any, /) -> bool:
-    """Whether it is one of scikit-learn's linear models.
+    """Whether it is one of scikit-learn's linear models, and answers as its class does.
 
     Examples
     --------
@@ -382,6 +382,9 @@ def is_linear(model: Any, /) -> bool:
     (True, False)
     """
     kind = type(model)
+    own = getattr(model, "__dict__", {}).keys()
+    if not own.isdisjoint(("predict", "decision_function", "predict_proba")):
+        return False
     listed = kind.__module__.startswith("sklearn.linear_model.")
     return listed or (kind.__name__ in ("LinearSVC", "LinearSVR") and "sklearn" in kind.__module__)
 

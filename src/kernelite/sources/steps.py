@@ -58,7 +58,7 @@ def steps_of(transformer: Any) -> list[Step]:
     [Threshold(threshold=2.0, n_features=1)]
     """
     kind = type(transformer).__name__
-    if not _of_sklearn(transformer):
+    if not _of_sklearn(transformer) or "transform" in vars(transformer):
         raise NotFolded
     try:
         if kind in STEP_READERS:
