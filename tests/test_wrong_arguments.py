@@ -137,3 +137,15 @@ def test_bands_of_a_few_rows_skip_empty_cells() -> None:
     axes = Axes()
     _band(axes, np.array([0.0, 1.0, 5.0]), np.array([0.1, 0.2, 0.3]))
     assert np.isfinite(axes.drawn).all()
+
+
+@pytest.mark.parametrize("guarantee", ["certified", "none", "exact"])
+def test_errors_that_numpy_was_told_to_raise_are_not_raised_of_underflow(guarantee: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = 3.0 * rng.normal(size=(400, 6))
+    svc = SVC(gamma=5.0).fit(X, X[:, 0] > 0)
+    with np.errstate(all="raise"):
+        fast = kl.compile(svc, X, guarantee=guarantee, on_invalid="ignore")
+        for rows in (X[:1], X[:7], np.vstack([X, 30.0 * X])):
+            assert fast.predict(rows).shape == (len(rows),)
+            assert np.isfinite(fast.decision_function(rows)).all()

@@ -345,7 +345,8 @@ class _Kernel:
             return np.square(products, out=products)
         distances = self.squared_distances(rows)
         distances *= -gamma
-        return np.exp(distances, out=distances)
+        with np.errstate(under="ignore"):
+            return np.exp(distances, out=distances)
 
     def squared_distances(self, rows: Rows) -> FloatArray:
         """|x_i - z|^2 of shape (m, n)."""

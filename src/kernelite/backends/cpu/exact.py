@@ -420,7 +420,8 @@ class FewerDigits:
             if criterion.rule is None and share:
                 told, cost = _told(sums, self.engine.shown, criterion), ASKED_NUMBERS
             m = np.arange(1, -(-TRIED_NUMBERS // numbers))
-            pays = saved * m > (1.0 - told**m) * cost
+            with np.errstate(under="ignore"):
+                pays = saved * m > (1.0 - told**m) * cost
             found = 1 + int(np.argmax(pays)) if pays.any() else len(m) + 1
             self._fewest[criterion] = found
         return found

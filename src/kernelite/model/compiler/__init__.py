@@ -139,55 +139,56 @@ def compile(
             f"`tolerance` is for guarantee='certified' and does nothing with {guarantee!r}.",
             stacklevel=2,
         )
-    machine = read(model)
-    if input_range is not None:
-        machine = with_range(machine, input_range)
-    _check_served(machine, guarantee)
-    # The variance is computed from the support vectors, which "none" does not keep.
-    posterior = None if guarantee == "none" else machine.posterior
-    if isinstance(machine.expansion, SumOfMachines):
-        compile_part = partial(
-            compile,
+    with np.errstate(under="ignore"):  # what underflows is counted
+        machine = read(model)
+        if input_range is not None:
+            machine = with_range(machine, input_range)
+        _check_served(machine, guarantee)
+        # The variance is computed from the support vectors, which "none" does not keep.
+        posterior = None if guarantee == "none" else machine.posterior
+        if isinstance(machine.expansion, SumOfMachines):
+            compile_part = partial(
+                compile,
+                guarantee=guarantee,
+                expansion_point=expansion_point,
+                rank=rank,
+                certificate=certificate,
+                max_bytes=max_bytes // len(machine.expansion.parts),
+                random_state=random_state,
+                on_invalid="ignore",
+            )
+            kept: dict[str, Any] = {"guarantee": guarantee, "posterior": posterior}
+            kept |= {"origin": _origin(machine), "on_invalid": on_invalid}
+            if plan == "auto" and guarantee == "certified":
+                plans = part_plans(machine.expansion)
+            else:
+                plans = [plan] * len(machine.expansion.parts)
+            composite = compile_composite(machine, X, tolerance, compile_part, plans, **kept)
+            return _contained_as(model, _noted(machine, composite))
+        given = None if X is None else sample_rows(machine, X)
+        task = Task(machine, given, expansion_point, max_bytes, random_state)
+        match guarantee:
+            case _ if not task.expansion.has_series:
+                decided = pointwise_fields(task, guarantee, tolerance, plan)
+            case "certified":
+                decided = certified_fields(task, tolerance, plan)
+            case "calibrated":
+                decided = calibrated_fields(task, max_disagreement, confidence)
+            case "none":
+                decided = none_fields(task, rank, certificate)
+            case _:
+                decided = exact_fields(task)
+        compiled = CompiledModel(
+            head=machine.head,
             guarantee=guarantee,
-            expansion_point=expansion_point,
-            rank=rank,
-            certificate=certificate,
-            max_bytes=max_bytes // len(machine.expansion.parts),
-            random_state=random_state,
-            on_invalid="ignore",
+            origin=_origin(machine),
+            on_invalid=on_invalid,
+            preparation=machine.preparation,
+            posterior=posterior,
+            tail=machine.tail,
+            **decided,
         )
-        kept: dict[str, Any] = {"guarantee": guarantee, "posterior": posterior}
-        kept |= {"origin": _origin(machine), "on_invalid": on_invalid}
-        if plan == "auto" and guarantee == "certified":
-            plans = part_plans(machine.expansion)
-        else:
-            plans = [plan] * len(machine.expansion.parts)
-        composite = compile_composite(machine, X, tolerance, compile_part, plans, **kept)
-        return _contained_as(model, _noted(machine, composite))
-    given = None if X is None else sample_rows(machine, X)
-    task = Task(machine, given, expansion_point, max_bytes, random_state)
-    match guarantee:
-        case _ if not task.expansion.has_series:
-            decided = pointwise_fields(task, guarantee, tolerance, plan)
-        case "certified":
-            decided = certified_fields(task, tolerance, plan)
-        case "calibrated":
-            decided = calibrated_fields(task, max_disagreement, confidence)
-        case "none":
-            decided = none_fields(task, rank, certificate)
-        case _:
-            decided = exact_fields(task)
-    compiled = CompiledModel(
-        head=machine.head,
-        guarantee=guarantee,
-        origin=_origin(machine),
-        on_invalid=on_invalid,
-        preparation=machine.preparation,
-        posterior=posterior,
-        tail=machine.tail,
-        **decided,
-    )
-    return _contained_as(model, _noted(machine, compiled))
+        return _contained_as(model, _noted(machine, compiled))
 
 
 def _noted(machine: Machine, compiled: CompiledModel) -> CompiledModel:
