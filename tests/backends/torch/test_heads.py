@@ -24,7 +24,7 @@ from kernelite.program.criteria import decision_tolerance, predict_criterion
 from kernelite.support.errors import UnsupportedModelError
 from tests.backends.torch.devices import DEVICE, there
 from tests.machine.heads.table import HEADS
-from tests.machine.heads.test_contract import ranged, scores_and_bounds
+from tests.machine.heads.test_base import ranged, scores_and_bounds
 from tests.model.export.cases import certified_with, random_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
