@@ -103,45 +103,27 @@ def label_constants(w: Writer, labels: NDArray[Any] | None) -> LabelTable:
     """An array of labels, by their index."""
     if labels is None:
         return LabelTable()
-    kind = _label_kind(labels)
-    c_type, form = _LABEL_TYPES[kind]
-    if kind == "string":
-        values = [string(label) for label in labels.tolist()]
-    elif kind == "real":
-        values = [literal(label) for label in labels.tolist()]
+    letter, listed = labels.dtype.kind, labels.tolist()
+    if letter in "UO" and all(isinstance(label, str) for label in listed):
+        c_type, form, values = "const char *", "%s", [string(label) for label in listed]
+    elif letter == "f":
+        c_type, form, values = "double", "%.17g", [literal(label) for label in listed]
+    elif letter == "b" or (letter in "iu" and labels.dtype.itemsize == 1):
+        c_type, form, values = "int", "%d", [str(int(label)) for label in listed]
+    elif letter in "iu" and max(listed) >= 2**63:
+        raise UnsupportedModelError("labels of 2^63 and more do not fit C's long long.")
+    elif letter in "iu":
+        wide = max(abs(label) for label in listed) >= 2**31
+        c_type, form = ("long long", "%lld") if wide else ("long", "%ld")
+        values = [whole(label, wide) for label in listed]
     else:
-        values = [whole(label, kind == "long") for label in labels.tolist()]
-    const = "static const char *const" if kind == "string" else f"static const {c_type}"
-    text = f"{const} {w.name}_labels[{len(values)}] = {{{', '.join(values)}}};\n"
-    return LabelTable(text, c_type, form)
-
-
-_LABEL_TYPES = {
-    "truth": ("int", "%d"),
-    "small": ("int", "%d"),
-    "whole": ("long", "%ld"),
-    "long": ("long long", "%lld"),
-    "real": ("double", "%.17g"),
-    "string": ("const char *", "%s"),
-}
-
-
-def _label_kind(classes: NDArray[Any]) -> str:
-    letter, labels = classes.dtype.kind, classes.tolist()
-    if letter in "UO" and all(isinstance(label, str) for label in labels):
-        return "string"
-    if letter in "iu":
-        if classes.dtype.itemsize == 1:
-            return "small"
-        if max(labels) >= 2**63:
-            raise UnsupportedModelError("labels of 2^63 and more do not fit C's long long.")
-        return "long" if max(abs(label) for label in labels) >= 2**31 else "whole"
-    if letter not in "bf":
         raise UnsupportedModelError(
-            f"labels of type {classes.dtype} cannot be written in C; numbers, booleans or strings, "
+            f"labels of type {labels.dtype} cannot be written in C; numbers, booleans or strings, "
             "all of one type, can."
         )
-    return "truth" if letter == "b" else "real"
+    const = "static const char *const" if form == "%s" else f"static const {c_type}"
+    text = f"{const} {w.name}_labels[{len(values)}] = {{{', '.join(values)}}};\n"
+    return LabelTable(text, c_type, form)
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,21 +79,14 @@ def known_device(device: Any) -> torch.device:
 # Formulas.
 
 
-def _arithmetic(function: Any, *, turned: bool = False, whole: bool = True) -> Any:
-    """An operator on numbers; truth values count as reals, and whole numbers if not `whole`."""
+def _operator(
+    function: Any, *, turned: bool = False, truth: bool = False, whole: bool = True
+) -> Any:
+    """An operator: truth values count as reals unless `truth`, whole numbers unless `whole`."""
 
     def operate(self: TensorValue, other: Any) -> TensorValue:
-        one, two = _alike(self.tensor, self._other(other), truth=False, whole=whole)
+        one, two = _alike(self.tensor, self._other(other), truth=truth, whole=whole)
         return TensorValue(function(two, one) if turned else function(one, two))
-
-    return operate
-
-
-def _comparison(function: Any) -> Any:
-    """An operator whose results are truth values."""
-
-    def operate(self: TensorValue, other: Any) -> TensorValue:
-        return TensorValue(function(*_alike(self.tensor, self._other(other))))
 
     return operate
 
@@ -139,16 +132,16 @@ class TensorValue:
             columns = self._other(np.asarray(columns, dtype=np.int64))
         return TensorValue(self.tensor[rows, columns])
 
-    __add__ = __radd__ = _arithmetic(operator.add)
-    __sub__, __rsub__ = _arithmetic(operator.sub), _arithmetic(operator.sub, turned=True)
-    __mul__ = __rmul__ = _arithmetic(operator.mul)
-    __truediv__ = _arithmetic(operator.truediv, whole=False)
-    __rtruediv__ = _arithmetic(operator.truediv, turned=True, whole=False)
-    __matmul__ = _arithmetic(operator.matmul, whole=False)
-    __gt__, __ge__ = _comparison(operator.gt), _comparison(operator.ge)
-    __lt__, __le__ = _comparison(operator.lt), _comparison(operator.le)
-    __eq__, __ne__ = _comparison(operator.eq), _comparison(operator.ne)
-    __and__, __or__ = _comparison(operator.and_), _comparison(operator.or_)
+    __add__ = __radd__ = _operator(operator.add)
+    __sub__, __rsub__ = _operator(operator.sub), _operator(operator.sub, turned=True)
+    __mul__ = __rmul__ = _operator(operator.mul)
+    __truediv__ = _operator(operator.truediv, whole=False)
+    __rtruediv__ = _operator(operator.truediv, turned=True, whole=False)
+    __matmul__ = _operator(operator.matmul, whole=False)
+    __gt__, __ge__ = _operator(operator.gt, truth=True), _operator(operator.ge, truth=True)
+    __lt__, __le__ = _operator(operator.lt, truth=True), _operator(operator.le, truth=True)
+    __eq__, __ne__ = _operator(operator.eq, truth=True), _operator(operator.ne, truth=True)
+    __and__, __or__ = _operator(operator.and_, truth=True), _operator(operator.or_, truth=True)
 
     @property
     def T(self) -> TensorValue:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,31 +51,26 @@ OPERATORS = {
 }
 
 
-class Language:
+class Language(Protocol):
     """How a language writes statements; `functions` has its own text of further operations."""
 
-    name = ""
+    name: str = ""
     functions: dict[str, str] = {}  # noqa: RUF012
 
     def literal(self, value: float, kind: str) -> str:
         """A number."""
-        raise NotImplementedError
 
     def held(self, name: str, size: int, kind: str) -> str:
         """The declaration of an array."""
-        raise NotImplementedError
 
     def variable(self, name: str, kind: str, value: str, *, fixed: bool = False) -> str:
         """The declaration of a scalar, `fixed` if it stays as it is."""
-        raise NotImplementedError
 
     def loop(self, index: str, start: str, stop: int) -> str:
         """The line that opens a loop."""
-        raise NotImplementedError
 
     def table(self, name: str, values: NDArray[Any], kind: str) -> str:
         """The definition of an array of constants."""
-        raise NotImplementedError
 
     def operate(self, op: str, sides: Sequence[str]) -> str:
         """An operation on scalars."""

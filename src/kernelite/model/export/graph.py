@@ -136,7 +136,8 @@ class Graph(Nodes, ComposedOps):
     def full(self, shape: tuple[Any, ...], value: Any) -> Value:
         """A number in every entry; the first axis is that of another value's rows."""
         rows, *rest = shape
-        size = self.concat([rows.count, self.index(rest)]) if rest else rows.count
+        count = self.op("Shape", rows, start=0, end=1, ndim=1, kind="i")
+        size = self.concat([count, self.index(rest)]) if rest else count
         return self._filled(size, value, len(shape))
 
     def full_like(self, x: Value, value: Any) -> Value:

@@ -146,18 +146,6 @@ class Nodes:
         return nodes[::-1], {name: a for name, a in self.constants.items() if name in needed}
 
 
-class _RowCount:
-    """How many rows a value has, known when the graph runs."""
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-    @property
-    def count(self) -> Value:
-        """A tensor of one whole number."""
-        return self.value.graph.op("Shape", self.value, start=0, end=1, ndim=1, kind="i")
-
-
 def _operator(name: str, *, turned: bool = False) -> Any:
     """An operator of Python's that adds a node of that name."""
 
@@ -185,9 +173,9 @@ class Value:
         raise TypeError("what a value is shows only when the graph runs")
 
     @property
-    def shape(self) -> tuple[_RowCount]:
-        """The rows; see `Graph.full` and `reshape`."""
-        return (_RowCount(self),)
+    def shape(self) -> tuple[Value]:
+        """What stands for the number of rows, in `Graph.full` and `reshape`: the value itself."""
+        return (self,)
 
     def combined(self, name: str, other: Any, *, turned: bool = False) -> Value:
         """A node of two inputs, of one type; whole numbers stay so unless they are divided."""
