@@ -15,17 +15,28 @@ import kernelite.planner.search
 from kernelite.backends.cpu import forms
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.limits import limit_threads, thread_count
+from kernelite.backends.cpu.local import LEAF, LocalEngine, Visits
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
 from kernelite.model.compiler.passes import default_tolerance, given_tolerance
-from kernelite.planner.costs import array_bytes, exact_cost, second_cost, tiers_cost, unseen_cost
+from kernelite.planner import costs as rates
+from kernelite.planner.costs import (
+    array_bytes,
+    exact_cost,
+    local_cost,
+    nanoseconds,
+    second_cost,
+    tiers_cost,
+    unseen_cost,
+)
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import plan_certified, truncated_form
 from kernelite.planner.search import Search
 from kernelite.program.criteria import label_criterion
 from kernelite.series import remainder
-from kernelite.series.approximation import Approximation
+from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.series.spectral import SpectralForm
+from kernelite.series.work import Work
 from kernelite.sources import Machine
 from kernelite.support.errors import InputError
 
@@ -494,3 +505,18 @@ def test_an_interrupted_certificate_leaves_nothing_behind(monkeypatch: pytest.Mo
 def test_a_tolerance_is_a_positive_number_an_output(tolerance: Any) -> None:
     with pytest.raises(InputError, match="`tolerance` must be"):
         given_tolerance(RegressorHead(2), tolerance)
+
+
+def test_near_centers_cost_what_their_kernel_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features are padded; centers that no cache holds are fetched."""
+    rng, visits = np.random.default_rng(0), Visits(2.0, 10.0, 1.0)
+
+    def cost(d: int) -> float:
+        model = KernelExpansion(rng.normal(size=(700, d)), np.ones(700), 0.0, gamma=1.0)
+        return local_cost(LocalEngine.prepare(model, LocalSums(np.ones(1))), visits)
+
+    assert cost(2) < cost(3) == cost(4) < cost(5) == cost(8)
+    held = cost(3)
+    monkeypatch.setattr(rates, "NEAR_CACHE_BYTES", 700 * 8 * 5 // 2)
+    fetched = nanoseconds(Work(fetched=rates.NEAR_FETCHED * 10 * LEAF * 8 * 5 / 2))
+    assert cost(3) == pytest.approx(held + fetched)

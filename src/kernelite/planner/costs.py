@@ -84,9 +84,11 @@ LISTED_MEETINGS = 23 / 17  # meetings, for a center in the lists
 PACKED_SUMS = 0.96  # sums, for a monomial of a packed polynomial
 POINTWISE_VALUES = 1.5  # values, for one of a kernel that is not an exponential
 POINTWISE_ROWS = 2.5  # rows, while such a kernel's bound is taken
-BOX_GROUP_VALUES = 230  # values, for 32 boxes of near centers that are looked at one by one,
+BOX_GROUP_VALUES = 300  # values, for 32 boxes of near centers that are looked at one by one,
 FAR_GROUP_VALUES = 10  # and for as many that are seen to be far all together
-NEAR_LOOPS, NEAR_VALUES = 10, 0.6  # loops, for a feature of a near center, and values besides
+NEAR_LOOPS, NEAR_VALUES = 4, 0.7  # loops, for each feature as the kernel pads them, and values
+NEAR_FETCHED = 6  # bytes fetched, for one of a near center that is in no cache,
+NEAR_CACHE_BYTES = 1 << 23  # which holds so many of all centers
 VOTES_PER_ROW = 25  # votes, for all that they need besides
 VOTES_PER_DECIDED_ROW = 250  # more, where a row is not settled by the pairs of one class
 VOTES_PER_MARGIN, VOTES_PER_RIVAL = 36, 9  # for how far the winner leads, and for each other class
@@ -200,11 +202,14 @@ def margin_work(expansion: KernelExpansion) -> Work:
 def local_cost(engine: LocalEngine, visits: Visits) -> float:
     """Nanoseconds of one core per row that looks at so many groups of boxes and leaves."""
     expansion = engine.expansion
-    n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
+    n, k = expansion.n_centers, expansion.n_outputs
     boxes = visits.groups * BOX_GROUP_VALUES + n / (LEAF * LEAF) * FAR_GROUP_VALUES
     centers = LEAF * visits.leaves
-    loops = centers * (NEAR_LOOPS * d + 2 * k)
-    return nanoseconds(Work(rows=1, loops=loops, values=NEAR_VALUES * centers + boxes))
+    loops = centers * (NEAR_LOOPS * engine.width + 2 * k)
+    held = 8.0 * n * (engine.width + k)
+    fetched = NEAR_FETCHED * max(1.0 - NEAR_CACHE_BYTES / held, 0.0) * centers * held / n
+    work = Work(rows=1, loops=loops, values=NEAR_VALUES * centers + boxes, fetched=fetched)
+    return nanoseconds(work)
 
 
 def _entries(expansion: KernelExpansion) -> float:
