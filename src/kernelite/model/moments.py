@@ -46,7 +46,7 @@ JOINT_TOLERANCE = 2e-3  # of variances behind probabilities
 STEEPEST_PROBABILITY = 0.06  # of a probability in its variance: 0.0488 at most, at a mean of 1.34
 SHARES_OFF = 5e-4  # that a class's probability may be off by its variances
 # That a thread takes at a time: tiles of variances, enough of them for what each call costs.
-LEAST_MOMENT_ROWS_PER_THREAD, MOST_MOMENT_ROWS_PER_THREAD = 48, 480
+LEAST_MOMENT_ROWS_PER_THREAD, MOST_MOMENT_ROWS_PER_THREAD = 96, 480
 
 
 def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:

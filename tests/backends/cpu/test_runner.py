@@ -57,7 +57,7 @@ def test_scores_that_are_the_answers_go_straight_there(
     assert same_stats.undecidable == 0
 
 
-@pytest.mark.parametrize(("cores", "by_blocks"), [(2, True), (3, False), (16, False)])
+@pytest.mark.parametrize(("cores", "by_blocks"), [(2, True), (8, True), (9, False)])
 def test_few_blocks_of_several_outputs_have_all_threads(
     cores: int, by_blocks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -442,4 +442,4 @@ def test_threads_have_equal_shares_of_few_rows(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(moments, "thread_count", lambda threads=threads: threads)
         shares[threads] = [moments._block(latent, n) for n in (1, 100, 1000, 100_000)]
     whole = latent.posterior.block()
-    assert shares == {1: [whole] * 4, 2: [48, 56, 480, 480], 16: [48, 48, 64, 480]}
+    assert shares == {1: [whole] * 4, 2: [96, 96, 480, 480], 16: [96, 96, 96, 480]}

@@ -55,8 +55,6 @@ from kernelite.support.records import dataclass
 
 __all__ = ["Finish", "Runner"]
 
-BLOCKS_PER_THREAD = 4  # from which threads take whole blocks
-
 Result = TypeVar("Result")
 
 
@@ -168,10 +166,9 @@ class Runner:
     ) -> list[Result]:
         """What a function makes of each block: threads take blocks, or engines a block's rows.
 
-        They do where nothing else takes long, and where blocks are few for the threads that there
-        are: some would have none, and all would wait for each other's Python.
+        They do where nothing else takes long, and where some threads would have no block.
         """
-        if self._shares_rows(criterion) or len(blocks) < BLOCKS_PER_THREAD * thread_count():
+        if self._shares_rows(criterion) or len(blocks) < thread_count():
             return [function(block) for block in blocks]
         return map_blocks(function, blocks)
 
