@@ -9,10 +9,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 import kernelite
+from kernelite.backends.cpu import fused_pointwise, limits
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
+from kernelite.machine.kernels import Matern, PolynomialKernel, SigmoidKernel
 from kernelite.program.bounded import spelled_out
 from tests.machine.kernels.test_kernel_bounds import KERNELS
 
@@ -91,3 +92,23 @@ def test_sigmoids_that_single_precision_has_no_room_for_have_none() -> None:
         kernel = SigmoidKernel(gamma, 0.0)
         engine = ExactEngine.prepare(KernelExpansion([[1.0]], [size], 0.0, kernel=kernel))
         assert engine.single is None
+
+
+@pytest.mark.skipif(not jit_available(), reason="no kernels here")
+def test_threads_take_rows_of_other_kernels_inside_compiled_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The old way was a call of Python's for each 64 rows."""
+    monkeypatch.setattr(limits, "available", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    rng = np.random.default_rng(0)
+    centers, coefficients = rng.normal(size=(500, 8)), rng.normal(size=500)
+    model = KernelExpansion(centers, coefficients, 0.5, kernel=Matern((2.0,), 2.5))
+    rows, calls = rng.normal(size=(20_000, 8)), []
+    own = fused_pointwise.share_rows
+    monkeypatch.setattr(
+        fused_pointwise, "share_rows", lambda *given: calls.append(given[1]) or own(*given)
+    )
+    found = ExactEngine.prepare(model).run(rows)
+    assert calls == [4 * 4096, 20_000 - 4 * 4096]
+    np.testing.assert_allclose(found.scores, model.scores(rows), rtol=1e-9, atol=1e-9)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_rounding import CENTERS, ExactRounding, PointwiseRounding
-from kernelite.backends.cpu.fused_pointwise import FusedPointwise
+from kernelite.backends.cpu.fused_pointwise import SUMS_PER_EXPONENTIAL, FusedPointwise
 from kernelite.backends.cpu.fused_sums import FusedValues, PanelSums, rbf_sums
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.panels import Layout, middle
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["WIDEST_PANEL_FEATURES", "DenseExact", "SparseExact", "add_kernel_sums"]
 
 ROWS_PER_TILE = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
-SUMS_PER_EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
 LITTLE_WORK = 1 << 21  # multiply-adds of a call that one thread does at once
 WIDEST_PANEL_FEATURES = 1024  # features; wider rows go by BLAS, which keeps larger tiles
 MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients
@@ -174,11 +173,11 @@ class DenseExact:
         scores = np.empty((m, k)) if out is None else out
         if self.fused is not None:
             return scores, self.fused.scores(rows, scores)
-        if m == 1 and self.loops is not None and self.loops.in_registers:
-            scores[...] = 0.0
-            self.loops.add(rows, scores)
-            scores += self.expansion.intercept
-            return scores, self.squares(rows)
+        if self.loops is not None and self.loops.in_registers:
+            sums = scores if m == 1 else np.empty((m, k))
+            sums[...] = 0.0
+            self.loops.add(rows, sums)
+            return np.add(sums, self.expansion.intercept, out=scores), self.squares(rows)
         squares = np.empty(m)
 
         def part(block: slice) -> None:

@@ -17,13 +17,18 @@ import numpy as np
 from kernelite.backends.cpu.exact_rounding import CENTERS
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.kernels.providers import provides
+from kernelite.backends.cpu.threads import share_rows, thread_count
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine import kernels as kl
 from kernelite.support.records import dataclass
 
-__all__ = ["Factor", "FusedPointwise"]
+__all__ = ["SUMS_PER_EXPONENTIAL", "Factor", "FusedPointwise"]
 
 ROWS_PER_POINTWISE_TILE = 64  # with CENTERS a tile of kernel values: a quarter of a megabyte
+LEAST_POINTWISE_WORK = 1e6  # multiply-adds that are worth a thread: some tens of microseconds
+LEAST_POINTWISE_ROWS = 24  # that a thread takes at once
+CACHED_POINTWISE_NUMBERS = 1 << 15  # of rows that meet one panel after the other
+SUMS_PER_EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
 SERVED_SCALES = 1e-60, 1e60  # of distances, whose squares are scaled by one number
 PRODUCT_LOOPS = {kl.SigmoidKernel: "sigmoid"}  # of others, the argument alone is compiled
 
@@ -119,8 +124,17 @@ class Factor:
 
     def add(self, rows: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i k(x_i, z) of one output and a function of distances, shape (m, 1)."""
-        given = self.centers, weights.reshape(-1), 0, self.n_panels
-        self.loop(self.seen(rows), *given, *self.numbers, True, sums)
+        m, d = rows.shape
+        given = self.centers, weights.reshape(-1), 0, self.n_panels, *self.numbers, True
+        if m < LEAST_POINTWISE_ROWS:
+            self.loop(self.seen(rows), *given, sums)
+            return
+        least = LEAST_POINTWISE_WORK / (self.width * (d + SUMS_PER_EXPONENTIAL))
+        least = max(LEAST_POINTWISE_ROWS, int(least))
+        for block in row_blocks(m, max(1, CACHED_POINTWISE_NUMBERS // d) * thread_count()):
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                own = self.seen(rows[block])
+            share_rows(self.loop, len(own), least, own, *given, sums[block])
 
 
 def _loop(kernel: Any) -> Any:

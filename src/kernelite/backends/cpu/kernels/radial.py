@@ -208,4 +208,5 @@ def radial_kernel(kind: type[Kernel], variant: tuple[Any, ...]) -> Callable[...,
     run.__name__ = run.__qualname__ = "_".join(words)
     flat, table = array_type(1), array_type(2, writable=True)
     which, numbers = ("int64", "int64"), ("float64", "float64")
-    return kernel(array_type(2), flat, flat, *which, *numbers, "boolean", table)(run)
+    types = array_type(2), flat, flat, *which, *numbers, "boolean", table
+    return kernel(*types, by_row=("rows", "out"))(run)
