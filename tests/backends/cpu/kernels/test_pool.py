@@ -305,6 +305,28 @@ def test_as_many_threads_are_started_as_were_ever_asked_for(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no helpers here")
+def test_a_signals_handler_may_ask_while_threads_are_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It runs in the thread that holds the lock, which waited for itself."""
+    begun: list[int] = []
+
+    def start(*_: object) -> None:
+        begun.append(len(begun))
+        if len(begun) == 1:
+            assert pool.ensure_helpers(2) == 2  # as a handler does that predicts
+
+    monkeypatch.setattr(pool, "_started", [])
+    monkeypatch.setattr(pool, "_serve", lambda: None)
+    monkeypatch.setattr(pool._thread, "start_new_thread", start)
+    asking = threading.Thread(target=pool.ensure_helpers, args=(2,), daemon=True)
+    asking.start()
+    asking.join(PATIENCE)
+    assert not asking.is_alive()
+    assert len(begun) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no helpers here")
 def test_helpers_that_are_there_are_counted_without_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Callers who wait for it give the interpreter's lock up: each call was a turn of threads."""
 

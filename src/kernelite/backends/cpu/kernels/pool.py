@@ -44,7 +44,7 @@ def ensure_helpers(count: int) -> int:
 
 
 _started: list[None] = []  # one entry per thread
-_starting = _thread.allocate_lock()
+_starting = _thread.RLock()  # a signal's handler may predict, in the thread that holds it
 
 
 @cache
@@ -61,7 +61,7 @@ def _begin_anew() -> None:
     for name in ("work", "done"):
         library.sem_init(ctypes.byref(POOL, 8 * WORDS[name]), 0, 0)
     _started.clear()
-    _starting = _thread.allocate_lock()
+    _starting = _thread.RLock()
 
 
 if sys.platform == "linux":
