@@ -44,7 +44,7 @@ __all__ = ["Finals", "local_candidate", "plan_certified", "truncated_form"]
 # By default this is done only where estimates are close. The rates behind them were measured on one
 # machine, and another one may order candidates differently if they are within a factor of two.
 # plan="measure" always times them. What counts is the time that one thread spends on its core, so
-# that other work on the machine changes no plan.
+# that other work on the machine changes few plans: those of near ties.
 
 FINALISTS = 3
 COARSEST_SECONDS = 1e-5  # between readings of a clock that may be used
