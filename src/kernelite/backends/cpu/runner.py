@@ -1,8 +1,9 @@
 """Runs a cascade over many rows, block by block: memory is bounded whatever their number.
 
 For one output, and for labels from pairs, blocks are large, and the engines share each block's rows
-among threads. For votes and values of several outputs, each thread takes a block through the whole
-cascade instead, from the check of the rows to the answers, since more is done with each block.
+among threads. More is done with each block for votes and values of several outputs: if there is a
+block for each thread, a thread takes a block through the whole cascade, from the check of the rows
+to the answers.
 """
 
 from __future__ import annotations
@@ -164,9 +165,9 @@ class Runner:
         blocks: Sequence[slice],
         criterion: Criterion | None,
     ) -> list[Result]:
-        """What a function makes of each block: threads take blocks, or engines a block's rows.
+        """What a function makes of each block: threads take blocks, or share each block's rows.
 
-        They do where nothing else takes long, and where some threads would have no block.
+        They share rows where engines alone take long, and where some threads would have no block.
         """
         if self._shares_rows(criterion) or len(blocks) < thread_count():
             return [function(block) for block in blocks]

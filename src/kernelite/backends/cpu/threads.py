@@ -45,7 +45,7 @@ QUICK_ROWS = 128  # where so many or more are worth a thread, less work than tha
 LITTLE = 16  # elsewhere, so many times fewer rows than are worth a thread
 TURNS = 16  # in which a thread takes its rows, so that those which begin late take fewer
 FEW_TURNS = 2  # likewise, of little work: each piece cuts a group of open rows
-KEPT = 8  # times as many rows for each thread: what they do together with the lock kept
+KEPT_PER_THREAD = 8  # times as many rows as are held: what threads do with the lock kept
 SHARES = 1.5  # of what is left, per thread, that the next one takes: more even, but more calls
 
 
@@ -96,11 +96,11 @@ def share_rows(
     A thread takes `least` rows or more at a time. The threads wait and take rows inside compiled
     code (`kernels.pool`): Python is not asked between. Up to `held` rows, some twenty or forty
     microseconds of work, keep the interpreter's lock: if other threads want it, to hand it over and
-    to get it back takes longer. Where `held` is given, so does what threads do together in a few
-    times as long, or what has one core anyway: callers then take turns, each with all threads. Of
-    little work, few threads are woken; those still awake from the last call take part. All others
-    count as at work, also where they have one thread, so that those who come meanwhile ask for
-    fewer.
+    to get it back takes longer. Where `held` is given, its time is known. Then calls that all
+    threads finish in a few times as long keep the lock too, and so do those that have one core
+    anyway: callers take turns, each with all threads. Little work wakes few threads; those still
+    awake from the last call take part. Calls that give the lock up count as at work, even with one
+    thread, so that callers who come meanwhile ask for fewer.
     """
     known = held is not None
     if held is None:  # few rows that are worth a thread may take any time
@@ -114,7 +114,7 @@ def share_rows(
 
         threads = 1 + ensure_helpers(threads - 1)
     together = known and (threads > 1 or limits.available() == 1)
-    if n_rows <= (KEPT * threads * held if together else held):
+    if n_rows <= (KEPT_PER_THREAD * threads * held if together else held):
         step = max(least, n_rows // (FEW_TURNS * threads))
         woken = min(threads, 2 * n_rows // held) - 1
         kernel.shared(-threads, woken, -(-step // 8) * 8, *arguments)
